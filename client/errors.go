@@ -107,16 +107,21 @@ type OriginError struct {
 
 func (e *OriginError) Error() string { return fmt.Sprintf("origin %s: %s", e.Origin, e.Reason) }
 
-// InterruptedError says that the context ended while a request was open (D17).
-// No receipt was written that was not observed; Resume goes on. It wraps the
-// context's error.
+// InterruptedError says that the context ended before there was a receipt (D17).
+// No receipt was written that was not observed. With Saved the request is in the
+// ledger and Resume goes on; without, this call saved and sent nothing. It wraps
+// the context's error.
 type InterruptedError struct {
 	RequestID string
+	Saved     bool
 	Err       error
 }
 
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("interrupted; request %s is saved and can be resumed: %v", e.RequestID, e.Err)
+	if e.Saved {
+		return fmt.Sprintf("interrupted; request %s is saved and can be resumed: %v", e.RequestID, e.Err)
+	}
+	return fmt.Sprintf("interrupted before request %s could be held; this call sent nothing: %v", e.RequestID, e.Err)
 }
 
 // Unwrap returns the context's error.

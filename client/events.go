@@ -22,11 +22,12 @@ type EventHead struct {
 
 func (EventHead) event() {}
 
-// Saved says that the request is durable. New is false when it was found.
+// Saved says that the request is durable and held by this execution. MaySubmit
+// says that this execution, and no other ever, sends it.
 type Saved struct {
 	EventHead
-	New   bool
-	State State
+	State     State
+	MaySubmit bool
 }
 
 // Submitting says that the POST is about to be sent, for the only time.

@@ -1,0 +1,316 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/agentic-go/agentic"
+)
+
+// flushTime bounds a durable write that must not be lost to a context that has
+// already ended.
+const flushTime = 10 * time.Second
+
+// execution is one run over one hold: steps 3 to 9 of section 6. Everything that
+// was observed and is not durable yet stands in fresh.
+type execution struct {
+	*Client
+	hold  Hold
+	rec   *Record
+	plan  *agentic.Plan
+	input agentic.Input
+
+	fresh   []Observation
+	refused int       // HTTP status with which the service refused this submission, or 0 (D10)
+	highest time.Time // the highest time this execution has seen (D16)
+	sent    bool
+}
+
+// run goes from the hold to a durable receipt.
+func (x *execution) run(ctx context.Context) (Result, error) {
+	x.highest = x.rec.SeenAt
+	for _, o := range x.rec.Observations {
+		x.note(o)
+	}
+	x.emit(Saved{EventHead: x.head(), State: x.rec.State, MaySubmit: x.hold.MaySubmit()})
+	if last := x.rec.Last(); last != nil && last.Outcome.Final() {
+		x.emit(Resulted{EventHead: x.head(), Receipt: *last, FromSaved: true})
+		return Result{RequestID: x.rec.RequestID, Receipt: *last, FromSaved: true}, nil
+	}
+	if x.rec.State == Prepared {
+		return Result{RequestID: x.rec.RequestID}, &PreparedError{RequestID: x.rec.RequestID}
+	}
+	if x.hold.MaySubmit() {
+		if problem := x.clockProblem(); problem != "" {
+			return x.finish(ctx, unknown("nothing was sent: "+problem))
+		}
+		if err := x.submit(ctx); err != nil {
+			return x.stopped(ctx, err)
+		}
+	}
+	v, err := x.reconcile(ctx)
+	if err != nil {
+		return x.stopped(ctx, err)
+	}
+	return x.finish(ctx, v)
+}
+
+// submit sends the POST. Its answer makes no outcome (D10); only a refusal of
+// this very submission is made durable at once, because it makes every later
+// reading of the status more careful.
+func (x *execution) submit(ctx context.Context) error {
+	x.kill(BeforeSubmit)
+	x.emit(Submitting{x.head()})
+	x.sent = true
+	a := x.plan.Action
+	at, start := x.hold.Now(), time.Now()
+	ex := x.cfg.Transport.Submit(ctx, Submission{
+		Origin: x.plan.Origin, ActionID: a.ID, URL: x.plan.SubmitURL(), Header: a.Header,
+		RequestID: x.rec.RequestID, Body: x.input.Body(), Timeout: a.Recovery.Timeout,
+	})
+	x.kill(AfterSubmit)
+	o := observe(ExchangeSubmit, at, time.Since(start), ex)
+	x.fresh = append(x.fresh, o)
+	x.note(o)
+	if o.Reach == Answered {
+		x.emit(Submitted{EventHead: x.head(), Observation: o})
+	} else {
+		x.emit(Interrupted{EventHead: x.head(), Observation: o})
+	}
+	x.cfg.Logger.Info("action submitted", x.attrs("reach", o.Reach, "status", o.Status, "class", o.Class)...)
+	if x.refused != 0 {
+		if err := x.flush(ctx); err != nil {
+			return err
+		}
+		x.kill(AfterRefusal)
+	}
+	return ctx.Err()
+}
+
+// verdict is what an execution will put into its receipt.
+type verdict struct {
+	outcome  agentic.Outcome
+	reason   string
+	resource string
+	evidence *agentic.ReceiptEvidence
+}
+
+func unknown(reason string) verdict { return verdict{outcome: agentic.Unknown, reason: reason} }
+
+// reconcile makes at most MaxChecks status checks; failed and a verified success
+// end it at once, otherwise the last check decides (D11).
+func (x *execution) reconcile(ctx context.Context) (verdict, error) {
+	r := x.plan.Action.Recovery
+	var v verdict
+	for n := 1; n <= r.MaxChecks; n++ {
+		if n > 1 {
+			if err := sleep(ctx, r.CheckDelay); err != nil {
+				return v, err
+			}
+		}
+		if problem := x.clockProblem(); problem != "" {
+			return unknown(problem), nil
+		}
+		status, err := x.check(ctx, n)
+		if err != nil {
+			return v, err
+		}
+		switch {
+		case status.Outcome == agentic.Succeeded && x.refused != 0:
+			return unknown(fmt.Sprintf("the service refused this submission with HTTP status %d, so the success it reports "+
+				"under this request ID may be that of an earlier request", x.refused)), nil
+		case status.Outcome == agentic.Succeeded:
+			if v, err = x.verify(ctx, status.ResourceID); err != nil || v.outcome == agentic.Succeeded {
+				return v, err
+			}
+		case status.Outcome == agentic.Failed:
+			return verdict{outcome: agentic.Failed, reason: status.Reason}, nil
+		default:
+			v = verdict{outcome: status.Outcome, reason: status.Reason}
+		}
+	}
+	return v, nil
+}
+
+// check is one status check.
+func (x *execution) check(ctx context.Context, n int) (agentic.StatusDecision, error) {
+	m := x.plan.Action.Recovery.MaxChecks
+	x.kill(BeforeStatus)
+	x.emit(Checking{EventHead: x.head(), N: n, M: m})
+	u, err := x.plan.StatusURL(x.rec.RequestID)
+	if err != nil {
+		return agentic.StatusDecision{Outcome: agentic.Unknown, Reason: err.Error()}, nil
+	}
+	ex, o := x.get(ctx, ExchangeStatus, u)
+	x.kill(AfterStatus)
+	var d agentic.StatusDecision
+	if ex.Err == nil {
+		d = agentic.DecideStatus(x.rec.RequestID, ex.Answer)
+		o.Outcome, o.Checks = d.Outcome, d.Checks
+	} else {
+		d = agentic.StatusDecision{Outcome: agentic.Unknown, Reason: "the status could not be read: " + sentence(ex)}
+	}
+	x.fresh = append(x.fresh, o)
+	x.emit(Checked{EventHead: x.head(), N: n, M: m, Observation: o, Reason: d.Reason})
+	x.cfg.Logger.Info("status checked", x.attrs("check", n, "of", m, "status", o.Status, "class", o.Class, "outcome", d.Outcome)...)
+	return d, ctx.Err()
+}
+
+// verify reads the resource and checks the evidence (section 6.6).
+func (x *execution) verify(ctx context.Context, resourceID string) (verdict, error) {
+	x.kill(BeforeVerify)
+	x.emit(Verifying{EventHead: x.head(), ResourceID: resourceID})
+	u, err := x.plan.ResourceURL(resourceID)
+	if err != nil {
+		return unknown("the resource cannot be read: " + err.Error()), nil
+	}
+	ex, o := x.get(ctx, ExchangeVerify, u)
+	x.kill(AfterVerify)
+	var d agentic.ResourceDecision
+	if ex.Err == nil {
+		d = x.plan.DecideResource(x.rec.RequestID, resourceID, x.input, ex.Answer)
+		o.Checks = d.Checks
+	} else {
+		d = agentic.ResourceDecision{Reason: "the resource could not be read: " + sentence(ex)}
+	}
+	x.fresh = append(x.fresh, o)
+	x.emit(Verified{EventHead: x.head(), OK: d.Verified, Observation: o, Reason: d.Reason})
+	x.cfg.Logger.Info("resource verified", x.attrs("status", o.Status, "class", o.Class, "verified", d.Verified)...)
+	if !d.Verified {
+		return unknown(d.Reason), ctx.Err()
+	}
+	return verdict{outcome: agentic.Succeeded, reason: d.Reason, resource: resourceID, evidence: d.Evidence}, nil
+}
+
+func (x *execution) get(ctx context.Context, kind ExchangeKind, url string) (Exchange, Observation) {
+	at, start := x.hold.Now(), time.Now()
+	ex := x.cfg.Transport.Get(ctx, Read{
+		Origin: x.plan.Origin, ActionID: x.plan.Action.ID, URL: url, Timeout: x.plan.Action.Recovery.Timeout,
+	})
+	return ex, observe(kind, at, time.Since(start), ex)
+}
+
+// finish makes the receipt durable and only then returns it (section 6.7). An
+// outcome that was observed is written even if the caller has given up.
+func (x *execution) finish(ctx context.Context, v verdict) (Result, error) {
+	res := Result{RequestID: x.rec.RequestID, Sent: x.sent}
+	r := agentic.Receipt{
+		Agentic: agentic.Version, RequestID: x.rec.RequestID, ActionID: x.rec.ActionID, Origin: x.rec.Origin,
+		Outcome: v.outcome, ObservedAt: agentic.FormatTime(x.hold.Now()), Reason: v.reason, Evidence: v.evidence,
+	}
+	if v.outcome == agentic.Succeeded {
+		r.ResourceID = &v.resource
+	}
+	if err := r.Validate().Err(); err != nil {
+		return res, fmt.Errorf("client: refusing to save a receipt: %w", err)
+	}
+	x.kill(BeforeReceipt)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	if err := x.hold.Finish(ctx, x.fresh, r); err != nil {
+		return res, err
+	}
+	x.fresh = nil
+	x.kill(AfterReceipt)
+	res.Receipt = r
+	x.emit(Resulted{EventHead: x.head(), Receipt: r})
+	x.cfg.Logger.Info("receipt saved", x.attrs("outcome", r.Outcome)...)
+	return res, nil
+}
+
+// stopped ends an execution without a receipt, and keeps what was observed.
+func (x *execution) stopped(ctx context.Context, err error) (Result, error) {
+	res := Result{RequestID: x.rec.RequestID, Sent: x.sent}
+	if ctx.Err() == nil {
+		return res, err
+	}
+	return res, errors.Join(&InterruptedError{RequestID: x.rec.RequestID, Saved: true, Err: ctx.Err()}, x.flush(ctx))
+}
+
+// flush makes the fresh observations durable.
+func (x *execution) flush(ctx context.Context) error {
+	if len(x.fresh) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	if err := x.hold.Observe(ctx, x.fresh); err != nil {
+		return err
+	}
+	x.fresh = nil
+	return nil
+}
+
+// clockProblem looks at the ledger's clock before a network call: a clock below
+// a time already seen, or an age at or past the tracking window, ends the
+// execution as unknown (section 6.9, D16).
+func (x *execution) clockProblem() string {
+	now := x.hold.Now()
+	window := x.plan.Action.Retention
+	switch {
+	case now.Before(x.rec.CreatedAt), now.Before(x.highest):
+		return "the host's clock moved backwards, so the tracking window cannot be judged; the request needs the host's hand-off process"
+	case now.Sub(x.rec.CreatedAt) >= window:
+		return fmt.Sprintf("the tracking window of %s has ended, so the service may have forgotten the request; it needs the host's hand-off process", window)
+	}
+	x.highest = now
+	return ""
+}
+
+// note remembers a refusal of this very submission (D10).
+func (x *execution) note(o Observation) {
+	if o.Kind == ExchangeSubmit && (o.Status == http.StatusConflict || o.Status == http.StatusUnprocessableEntity) {
+		x.refused = o.Status
+	}
+}
+
+func observe(kind ExchangeKind, at time.Time, d time.Duration, ex Exchange) Observation {
+	o := Observation{Kind: kind, At: at, Duration: d, Reach: ex.Reach, Status: ex.Answer.Status, Class: ex.Class}
+	if ex.Err != nil {
+		o.Detail = bound(ex.Err.Error())
+	}
+	return o
+}
+
+// sentence tells people why an exchange gave no usable answer.
+func sentence(ex Exchange) string { return bound(string(ex.Class) + ": " + ex.Err.Error()) }
+
+// bound keeps text from outside short enough for a receipt.
+func bound(s string) string {
+	const limit = 300
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit]) + "…"
+	}
+	return s
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func (x *execution) kill(p Point) { x.cfg.KillPoint(p) }
+
+func (x *execution) emit(e Event) { x.cfg.Observer(e) }
+
+func (x *execution) head() EventHead {
+	return EventHead{Scope: x.rec.Scope, RequestID: x.rec.RequestID, ActionID: x.rec.ActionID, Origin: x.rec.Origin, At: x.hold.Now()}
+}
+
+// attrs are the attributes of a log line: names and numbers only, nothing that
+// the publisher wrote freely (D6).
+func (x *execution) attrs(more ...any) []any {
+	return append([]any{"request_id", x.rec.RequestID, "action", x.rec.ActionID, "origin", x.rec.Origin}, more...)
+}
