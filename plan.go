@@ -70,31 +70,9 @@ func Bind(profile *Profile, actionID string, doc *OpenAPI) (*Plan, Diagnostics) 
 	panic("unwritten")
 }
 
-// CheckInput checks an input: a strict JSON object of at most MaxInputBytes in
-// canonical form, in which every input pointer of the evidence resolves (D18).
-// The error is an *InputError.
-func (p *Plan) CheckInput(data []byte) (Input, error) { panic("unwritten") }
-
 // RequestSchema is the operation's inline schema of the request body, as JSON,
 // or nil when the document has none (D18).
 func (p *Plan) RequestSchema() []byte { panic("unwritten") }
 
 // SubmitURL is the absolute URL of the POST.
 func (p *Plan) SubmitURL() string { return p.Origin + p.submitPath }
-
-// StatusURL is the absolute URL of the status of a request. The error is an
-// *AddressError (D14).
-func (p *Plan) StatusURL(requestID string) (string, error) { panic("unwritten") }
-
-// ResourceURL is the absolute URL of a resource. The error is an *AddressError
-// (D14).
-func (p *Plan) ResourceURL(resourceID string) (string, error) { panic("unwritten") }
-
-// AddressError says that an ID cannot be one segment of a path: it is empty, "."
-// or "..", longer than MaxIDBytes, or holds a control character (D14).
-type AddressError struct {
-	ID     string // bounded, untrusted
-	Reason string // one clause, without the ID
-}
-
-func (e *AddressError) Error() string { return "an ID that no URL can carry: " + e.Reason }

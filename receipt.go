@@ -1,6 +1,12 @@
 package agentic
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentic-go/agentic/internal/strictjson"
+)
 
 // Receipt is the record of one observation of a request (section 7). It is not a
 // signature and no proof that the service is honest.
@@ -28,13 +34,180 @@ type ReceiptEvidence struct {
 // FormatTime is the form of observed_at: RFC 3339 in UTC with microseconds.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// ParseReceipt checks a receipt document against the receipt schema. The receipt
-// is nil on an error.
-func ParseReceipt(data []byte) (*Receipt, Diagnostics) { panic("unwritten") }
+// ParseReceipt checks a receipt document against the receipt schema
+// (schemas/receipt-0.1.schema.json), and only that: whether the receipt is true
+// is for its reader to judge. It reports every problem; the receipt is nil on an
+// error.
+func ParseReceipt(data []byte) (*Receipt, Diagnostics) {
+	root, found := parseDocument("receipt", data)
+	if found != nil {
+		return nil, found
+	}
+	c := checker{document: "receipt", source: data}
+	r := c.receipt(root)
+	if c.found.HasErrors() {
+		return nil, c.found
+	}
+	return r, c.found
+}
 
-// Validate checks a receipt built in memory by the same rules as ParseReceipt.
-func (r Receipt) Validate() Diagnostics { panic("unwritten") }
+// receipt checks the receipt table of limits.md, in its order.
+func (c *checker) receipt(root node) *Receipt {
+	if !c.object(root, []string{"agentic", "request_id", "action_id", "origin", "outcome", "observed_at", "resource_id", "reason"},
+		[]string{"evidence"}) {
+		return nil
+	}
+	r := &Receipt{}
+	r.Agentic, _ = c.oneOf(root.member("agentic"), Version)
+	r.RequestID, _ = c.text(root.member("request_id"), 1, 0)
+	r.ActionID, _ = c.name(root.member("action_id"))
+	r.Origin, _ = c.text(root.member("origin"), 1, 0)
+	outcome, _ := c.oneOf(root.member("outcome"), string(Succeeded), string(Failed), string(Pending), string(Unknown))
+	r.Outcome = Outcome(outcome)
+	r.ObservedAt, _ = c.match(root.member("observed_at"), 0, 0, isObservedAt, "a time in UTC such as 2026-09-07T10:00:00Z")
+	r.Reason, _ = c.text(root.member("reason"), 1, 0)
+
+	id, least := root.member("resource_id"), 0
+	if r.Outcome == Succeeded {
+		least = 1
+	}
+	if r.Outcome == Succeeded || id.value.Kind() != strictjson.Null {
+		if s, ok := c.text(id, least, 0); ok {
+			r.ResourceID = &s
+		}
+	}
+	evidence := root.member("evidence")
+	if evidence.missing() && r.Outcome == Succeeded {
+		c.fail(root, "missing-member", `A receipt of a succeeded request lacks the member "evidence".`,
+			"Do not call a request succeeded without evidence.")
+	}
+	r.Evidence = c.evidence(evidence)
+	return r
+}
+
+func (c *checker) evidence(n node) *ReceiptEvidence {
+	if n.missing() || !c.object(n, []string{"url", "resource_id", "request_id", "state", "matched"}, nil) {
+		return nil
+	}
+	e := &ReceiptEvidence{}
+	e.URL, _ = c.text(n.member("url"), 1, 0)
+	e.ResourceID, _ = c.text(n.member("resource_id"), 1, 0)
+	e.RequestID, _ = c.text(n.member("request_id"), 1, 0)
+	e.State, _ = c.text(n.member("state"), 1, 0)
+	elems, _ := c.array(n.member("matched"), 1, 0)
+	for _, elem := range elems {
+		if pair, ok := c.pair(elem); ok {
+			e.Matched = append(e.Matched, pair)
+		}
+	}
+	return e
+}
+
+// pair checks one {inputPointer, resourcePointer}.
+func (c *checker) pair(n node) (p Pair, ok bool) {
+	if !c.object(n, []string{"inputPointer", "resourcePointer"}, nil) {
+		return p, false
+	}
+	var in, out bool
+	p.InputPointer, in = c.pointer(n.member("inputPointer"))
+	p.ResourcePointer, out = c.pointer(n.member("resourcePointer"))
+	return p, in && out
+}
+
+// isObservedAt is the pattern ^\d{4}-\d{2}-\d{2}T.*Z$ with the meaning of
+// ECMA-262: ASCII digits, and no line terminator under the dot.
+func isObservedAt(s string) bool {
+	const form = "0000-00-00T"
+	if len(s) <= len(form) || s[len(s)-1] != 'Z' {
+		return false
+	}
+	for i := range len(form) {
+		if form[i] == '0' && (s[i] < '0' || s[i] > '9') || form[i] != '0' && s[i] != form[i] {
+			return false
+		}
+	}
+	return !strings.ContainsAny(s[len(form):], "\n\r\u2028\u2029")
+}
+
+// Validate checks a receipt built in memory by the same rules as ParseReceipt,
+// and that its text is UTF-8, which Encode could not keep otherwise. The
+// diagnostics have no line and column.
+func (r Receipt) Validate() Diagnostics {
+	c := checker{document: "receipt"}
+	for _, f := range r.texts() {
+		if !utf8.ValidString(f.text) {
+			c.fail(node{pointer: f.pointer}, "not-utf8", f.pointer+" is not UTF-8.", "Write it as UTF-8.")
+		}
+	}
+	root, found := parseDocument(c.document, r.Encode())
+	if found != nil {
+		return append(c.found, found...)
+	}
+	c.receipt(root)
+	return c.found
+}
+
+type placedText struct{ pointer, text string }
+
+// texts are the strings of a receipt that have no closed form.
+func (r Receipt) texts() []placedText {
+	texts := []placedText{
+		{"/agentic", r.Agentic}, {"/request_id", r.RequestID}, {"/action_id", r.ActionID}, {"/origin", r.Origin},
+		{"/outcome", string(r.Outcome)}, {"/observed_at", r.ObservedAt}, {"/reason", r.Reason},
+	}
+	if r.ResourceID != nil {
+		texts = append(texts, placedText{"/resource_id", *r.ResourceID})
+	}
+	if e := r.Evidence; e != nil {
+		texts = append(texts, placedText{"/evidence/url", e.URL}, placedText{"/evidence/resource_id", e.ResourceID},
+			placedText{"/evidence/request_id", e.RequestID}, placedText{"/evidence/state", e.State})
+		for _, p := range e.Matched {
+			texts = append(texts, placedText{"/evidence/matched", p.InputPointer}, placedText{"/evidence/matched", p.ResourcePointer})
+		}
+	}
+	return texts
+}
 
 // Encode is the receipt as one line of JSON, without HTML escapes, in the order
-// of the draft.
-func (r Receipt) Encode() []byte { panic("unwritten") }
+// of the draft. What Validate accepts, ParseReceipt gives back equal.
+func (r Receipt) Encode() []byte {
+	b := []byte(`{"agentic":`)
+	b = append(b, strictjson.Quote(r.Agentic)...)
+	b = appendMember(b, "request_id", r.RequestID)
+	b = appendMember(b, "action_id", r.ActionID)
+	b = appendMember(b, "origin", r.Origin)
+	b = appendMember(b, "outcome", string(r.Outcome))
+	b = appendMember(b, "observed_at", r.ObservedAt)
+	if r.ResourceID == nil {
+		b = append(b, `,"resource_id":null`...)
+	} else {
+		b = appendMember(b, "resource_id", *r.ResourceID)
+	}
+	b = appendMember(b, "reason", r.Reason)
+	if e := r.Evidence; e != nil {
+		b = append(b, `,"evidence":{"url":`...)
+		b = append(b, strictjson.Quote(e.URL)...)
+		b = appendMember(b, "resource_id", e.ResourceID)
+		b = appendMember(b, "request_id", e.RequestID)
+		b = appendMember(b, "state", e.State)
+		b = append(b, `,"matched":[`...)
+		for i, p := range e.Matched {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, `{"inputPointer":`...)
+			b = append(b, strictjson.Quote(p.InputPointer)...)
+			b = appendMember(b, "resourcePointer", p.ResourcePointer)
+			b = append(b, '}')
+		}
+		b = append(b, "]}"...)
+	}
+	return append(b, '}')
+}
+
+func appendMember(b []byte, name, text string) []byte {
+	b = append(b, ',')
+	b = append(b, strictjson.Quote(name)...)
+	b = append(b, ':')
+	return append(b, strictjson.Quote(text)...)
+}

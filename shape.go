@@ -238,9 +238,8 @@ func (c *checker) oneOf(n node, words ...string) (s string, ok bool) {
 	}
 	s, ok = n.value.Text()
 	if !ok || !slices.Contains(words, s) {
-		want := `"` + strings.Join(words, `", "`) + `"`
 		c.fail(n, "wrong-value", fmt.Sprintf("%s is %s, which is not allowed.", place(n), show(n.value)),
-			"Write "+strings.Replace(want, `", "`, `" or one of "`, min(1, len(words)-1))+".")
+			`Write "`+strings.Join(words, `" or "`)+`".`)
 		return s, false
 	}
 	return s, true
