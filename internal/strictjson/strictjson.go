@@ -87,11 +87,22 @@ func (v Value) Offset() int { return v.offset }
 // Truth is the value of a boolean, false for everything else.
 func (v Value) Truth() bool { return v.kind == Bool && v.truth }
 
-// Text is the content of a string; ok is false for everything else.
-func (v Value) Text() (s string, ok bool) { return v.text, v.kind == String }
+// Text is the content of a string; for everything else it is "" and false.
+func (v Value) Text() (s string, ok bool) {
+	if v.kind != String {
+		return "", false
+	}
+	return v.text, true
+}
 
-// Literal is the number as it was written; ok is false for everything else.
-func (v Value) Literal() (s string, ok bool) { return v.text, v.kind == Number }
+// Literal is the number as it was written; for everything else it is "" and
+// false.
+func (v Value) Literal() (s string, ok bool) {
+	if v.kind != Number {
+		return "", false
+	}
+	return v.text, true
+}
 
 // Decimal is the exact value of a number; ok is false for everything else.
 func (v Value) Decimal() (d Decimal, ok bool) { return v.number, v.kind == Number }
