@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -191,4 +192,21 @@ func pathFault(p string) string {
 		}
 	}
 	return ""
+}
+
+// CheckOrigin says why a host may not approve an origin, as a clause for a
+// sentence about it: it is not canonical (D3), or it is neither HTTPS nor, when
+// opts allow that, HTTP on a loopback host (section 2). It is nil for the rest.
+func CheckOrigin(origin string, opts Options) error {
+	switch fault := originFault(origin); {
+	case fault != "":
+		return errors.New(fault)
+	case strings.HasPrefix(origin, "https:"):
+		return nil
+	case !isLoopback(origin):
+		return errors.New("is not HTTPS, and HTTP is for localhost, 127.0.0.1 and [::1] only")
+	case !opts.AllowLoopback:
+		return errors.New("is not HTTPS, and HTTP on loopback was not allowed")
+	}
+	return nil
 }
