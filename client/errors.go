@@ -65,12 +65,19 @@ func Compare(saved, asked *Binding) []Difference {
 }
 
 // HeldError says that another holder has the request and did not give it free in
-// time (section 6: serialized execution).
-type HeldError struct{ RequestID string }
+// time (section 6: serialized execution). It wraps the error of the context that
+// ended the wait.
+type HeldError struct {
+	RequestID string
+	Err       error // the context's error
+}
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("request %s is held by another execution; wait for it, then resume", e.RequestID)
 }
+
+// Unwrap returns the context's error.
+func (e *HeldError) Unwrap() error { return e.Err }
 
 // NotFoundError says that the scope has no request of that ID.
 type NotFoundError struct {

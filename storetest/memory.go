@@ -1,0 +1,318 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+)
+
+// Memory is a client.Ledger that keeps everything in memory, for tests. It obeys
+// the whole contract except that nothing outlives the process.
+type Memory struct {
+	clock func() time.Time
+	state *memoryState
+}
+
+type memoryState struct {
+	mu        sync.Mutex
+	requests  map[memoryKey]*memoryRequest
+	order     []*memoryRequest // as they were made
+	locks     map[memoryKey]chan struct{}
+	snapshots map[string][]byte
+}
+
+type memoryKey struct {
+	scope client.Scope
+	id    string
+}
+
+type memoryRequest struct {
+	record client.Record
+	fence  int
+}
+
+// NewMemory makes an empty ledger; a nil clock is time.Now.
+func NewMemory(clock func() time.Time) *Memory {
+	m := &Memory{state: &memoryState{
+		requests:  map[memoryKey]*memoryRequest{},
+		locks:     map[memoryKey]chan struct{}{},
+		snapshots: map[string][]byte{},
+	}}
+	return m.Handle(clock)
+}
+
+// Handle is another handle on the same requests, as another process has one. A
+// nil clock is time.Now.
+func (m *Memory) Handle(clock func() time.Time) *Memory {
+	if clock == nil {
+		clock = time.Now
+	}
+	return &Memory{clock: clock, state: m.state}
+}
+
+// TakeOver does what happens when a holder was believed dead and was not: its
+// hold is broken, so that whatever it still wants to write is ErrLost.
+func (m *Memory) TakeOver(scope client.Scope, requestID string) {
+	k := memoryKey{scope, requestID}
+	m.state.mu.Lock()
+	defer m.state.mu.Unlock()
+	if r := m.state.requests[k]; r != nil {
+		r.fence++
+	}
+	delete(m.state.locks, k)
+}
+
+// Begin implements client.Ledger.
+func (m *Memory) Begin(ctx context.Context, b client.Binding, intent client.Intent) (client.Hold, error) {
+	return m.hold(ctx, memoryKey{b.Scope, b.RequestID}, &b, intent)
+}
+
+// Take implements client.Ledger.
+func (m *Memory) Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent) (client.Hold, error) {
+	return m.hold(ctx, memoryKey{scope, requestID}, nil, intent)
+}
+
+func (m *Memory) hold(ctx context.Context, k memoryKey, b *client.Binding, intent client.Intent) (client.Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	lock, err := m.lock(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	h := &memoryHold{memory: m, key: k, lock: lock}
+	if err := m.take(h, b, intent); err != nil {
+		_ = h.Release() // it cannot fail
+		return nil, err
+	}
+	return h, nil
+}
+
+// lock waits until the request is free. The channel is the lock: whoever has
+// put its value in holds it.
+func (m *Memory) lock(ctx context.Context, k memoryKey) (chan struct{}, error) {
+	for {
+		m.state.mu.Lock()
+		c := m.state.locks[k]
+		if c == nil {
+			c = make(chan struct{}, 1)
+			m.state.locks[k] = c
+		}
+		m.state.mu.Unlock()
+		select {
+		case c <- struct{}{}:
+		case <-ctx.Done():
+			return nil, &client.HeldError{RequestID: k.id, Err: ctx.Err()}
+		}
+		m.state.mu.Lock()
+		current := m.state.locks[k] == c
+		m.state.mu.Unlock()
+		if current {
+			return c, nil
+		}
+		<-c // taken over while this one waited; the next waiter finds out too
+	}
+}
+
+// take binds or finds the request of a hold that has the lock.
+func (m *Memory) take(h *memoryHold, b *client.Binding, intent client.Intent) error {
+	now := h.Now()
+	m.state.mu.Lock()
+	defer m.state.mu.Unlock()
+	r := m.state.requests[h.key]
+	switch {
+	case r == nil && b == nil:
+		return &client.NotFoundError{Scope: h.key.scope, RequestID: h.key.id}
+	case r == nil:
+		r = &memoryRequest{record: client.Record{Binding: *b, State: client.Prepared, CreatedAt: now, SeenAt: now}}
+		r.record.Input = slices.Clone(b.Input)
+		r.record.Profile = m.state.snapshot(b.Profile)
+		r.record.OpenAPI = m.state.snapshot(b.OpenAPI)
+		m.state.requests[h.key] = r
+		m.state.order = append(m.state.order, r)
+	case b != nil:
+		if ds := client.Compare(&r.record.Binding, b); len(ds) > 0 {
+			return &client.BindingError{RequestID: h.key.id, Differences: ds}
+		}
+	}
+	if !final(&r.record) {
+		r.fence++
+		r.see(now)
+		if intent == client.IntendSubmit && r.record.State == client.Prepared {
+			r.record.State = client.Attempted
+			r.record.AttemptedAt = now
+			h.maySubmit = true
+		}
+	}
+	h.request, h.fence, h.record = r, r.fence, cloneRecord(&r.record)
+	return nil
+}
+
+// snapshot keeps a document once.
+func (s *memoryState) snapshot(d client.Snapshot) client.Snapshot {
+	if _, ok := s.snapshots[d.Digest]; !ok {
+		s.snapshots[d.Digest] = slices.Clone(d.Body)
+	}
+	return client.Snapshot{Digest: d.Digest, Body: s.snapshots[d.Digest]}
+}
+
+func (r *memoryRequest) see(t time.Time) {
+	if t.After(r.record.SeenAt) {
+		r.record.SeenAt = t
+	}
+}
+
+// Load implements client.Ledger.
+func (m *Memory) Load(ctx context.Context, scope client.Scope, requestID string) (*client.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.state.mu.Lock()
+	defer m.state.mu.Unlock()
+	r := m.state.requests[memoryKey{scope, requestID}]
+	if r == nil {
+		return nil, &client.NotFoundError{Scope: scope, RequestID: requestID}
+	}
+	return cloneRecord(&r.record), nil
+}
+
+// List implements client.Ledger.
+func (m *Memory) List(ctx context.Context, scope client.Scope, f client.Filter) ([]client.Summary, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.state.mu.Lock()
+	defer m.state.mu.Unlock()
+	var out []client.Summary
+	for _, r := range slices.Backward(m.state.order) {
+		rec := &r.record
+		s := client.Summary{Scope: rec.Scope, RequestID: rec.RequestID, Origin: rec.Origin, ActionID: rec.ActionID,
+			State: rec.State, CreatedAt: rec.CreatedAt, SeenAt: rec.SeenAt}
+		if last := rec.Last(); last != nil {
+			s.Outcome = last.Outcome
+		}
+		if rec.Scope != scope || f.Open && s.Outcome.Final() || f.Outcome != "" && f.Outcome != s.Outcome {
+			continue
+		}
+		out = append(out, s)
+	}
+	slices.SortStableFunc(out, func(a, b client.Summary) int {
+		return cmp.Compare(b.CreatedAt.UnixMicro(), a.CreatedAt.UnixMicro())
+	})
+	if f.Limit > 0 && len(out) > f.Limit {
+		out = out[:f.Limit]
+	}
+	return out, nil
+}
+
+// memoryHold is one exclusive execution.
+type memoryHold struct {
+	memory    *Memory
+	key       memoryKey
+	lock      chan struct{} // nil once released
+	request   *memoryRequest
+	fence     int
+	record    *client.Record
+	maySubmit bool
+	seen      time.Time // the highest time that this hold saw
+}
+
+func (h *memoryHold) Record() *client.Record { return h.record }
+
+func (h *memoryHold) MaySubmit() bool { return h.maySubmit }
+
+func (h *memoryHold) Now() time.Time {
+	t := h.memory.clock().UTC().Round(0).Truncate(time.Microsecond)
+	if t.After(h.seen) {
+		h.seen = t
+	}
+	return t
+}
+
+func (h *memoryHold) Observe(ctx context.Context, obs []client.Observation) error {
+	return h.append(ctx, obs, nil)
+}
+
+func (h *memoryHold) Finish(ctx context.Context, obs []client.Observation, r agentic.Receipt) error {
+	b := &h.record.Binding
+	if r.RequestID != b.RequestID || r.ActionID != b.ActionID || r.Origin != b.Origin {
+		return fmt.Errorf("a receipt of another request: %s", r.RequestID)
+	}
+	if err := r.Validate().Err(); err != nil {
+		return err
+	}
+	return h.append(ctx, obs, &r)
+}
+
+func (h *memoryHold) append(ctx context.Context, obs []client.Observation, r *agentic.Receipt) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h.Now()
+	h.memory.state.mu.Lock()
+	defer h.memory.state.mu.Unlock()
+	if h.lock == nil || h.fence != h.request.fence {
+		return client.ErrLost
+	}
+	rec := &h.request.record
+	if final(rec) {
+		return errors.New("the request has a final receipt; nothing is appended to it")
+	}
+	h.request.see(h.seen)
+	rec.Observations = append(rec.Observations, cloneObservations(obs)...)
+	if r != nil {
+		rec.Receipts = append(rec.Receipts, cloneReceipt(*r))
+	}
+	return nil
+}
+
+func (h *memoryHold) Release() error {
+	if h.lock != nil {
+		<-h.lock
+		h.lock = nil
+	}
+	return nil
+}
+
+func final(r *client.Record) bool { return r.Last() != nil && r.Last().Outcome.Final() }
+
+func cloneRecord(r *client.Record) *client.Record {
+	c := *r
+	c.Input = slices.Clone(r.Input)
+	c.Profile.Body = slices.Clone(r.Profile.Body)
+	c.OpenAPI.Body = slices.Clone(r.OpenAPI.Body)
+	c.Observations = cloneObservations(r.Observations)
+	c.Receipts = slices.Clone(r.Receipts)
+	for i := range c.Receipts {
+		c.Receipts[i] = cloneReceipt(c.Receipts[i])
+	}
+	return &c
+}
+
+func cloneObservations(obs []client.Observation) []client.Observation {
+	obs = slices.Clone(obs)
+	for i := range obs {
+		obs[i].Checks = slices.Clone(obs[i].Checks)
+	}
+	return obs
+}
+
+func cloneReceipt(r agentic.Receipt) agentic.Receipt {
+	if r.ResourceID != nil {
+		id := *r.ResourceID
+		r.ResourceID = &id
+	}
+	if r.Evidence != nil {
+		e := *r.Evidence
+		e.Matched = slices.Clone(e.Matched)
+		r.Evidence = &e
+	}
+	return r
+}
