@@ -1,0 +1,108 @@
+# Every target works from a fresh clone with Go alone; race needs a C compiler
+# too. Tools are pinned in go.mod and run by "go tool".
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO ?= go
+export GOFLAGS := $(GOFLAGS) -mod=readonly
+export CGO_ENABLED := 0
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X github.com/agentic-go/agentic/internal/cli.version=$(VERSION)
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+FUZZTIME ?= 10s
+BENCH ?= .
+BENCHTIME ?= 1s
+TIMEOUT ?= 5m
+# RACE: auto uses the race detector if there is a C compiler, on demands it,
+# off does without.
+RACE ?= auto
+
+# Packages without a goroutine, clock, file or socket: internal/archtest holds
+# them to that, and the race detector has nothing to find in them. Every other
+# package, a new one too, is tested under it.
+PURE := github.com/agentic-go/agentic(/internal/(strictjson|escape|inputschema|archtest))?
+have_cc = $(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && echo yes)
+race_flags = $(if $(filter on,$(RACE))$(if $(filter auto,$(RACE)),$(have_cc)),-race)
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the static binary ./agentic
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o ./ ./cmd/agentic
+
+.PHONY: test
+test: ## run all tests, the concurrent packages under the race detector (RACE=auto|on|off)
+	@$(if $(race_flags),,echo "make: no race detector in this run (RACE=$(RACE), C compiler: $(or $(have_cc),none))" >&2)
+	pkgs=$$($(GO) list ./... | grep -xE '$(PURE)'); \
+		$(GO) test -count=1 -timeout $(TIMEOUT) $$pkgs
+	pkgs=$$($(GO) list ./... | grep -vxE '$(PURE)'); \
+		CGO_ENABLED=$(if $(race_flags),1,0) $(GO) test -count=1 -timeout $(TIMEOUT) $(race_flags) $$pkgs
+
+.PHONY: race
+race: ## run every test under the race detector
+	CGO_ENABLED=1 $(GO) test -count=1 -timeout $(TIMEOUT) -race ./...
+
+.PHONY: lint
+lint: lint-fmt lint-vet lint-static lint-rules lint-mod lint-build ## run every check that is not a test
+
+.PHONY: lint-fmt
+lint-fmt: ## gofmt has nothing to change
+	@files=$$(gofmt -l .); [ -z "$$files" ] || { printf 'gofmt would change:\n%s\n' "$$files" >&2; exit 1; }
+
+.PHONY: lint-vet
+lint-vet: ## go vet, tests included, on each operating system
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+
+.PHONY: lint-static
+lint-static: ## staticcheck
+	$(GO) tool staticcheck ./...
+
+.PHONY: lint-rules
+lint-rules: ## the import rule and the rest of internal/archtest
+	$(GO) test -count=1 ./internal/archtest
+
+.PHONY: lint-mod
+lint-mod: ## go.mod and go.sum are tidy and the modules are unchanged
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+.PHONY: lint-build
+lint-build: ## the product builds without cgo on every platform
+	@for p in $(PLATFORMS); do \
+		echo "GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./..."; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...; \
+	done
+
+# Fuzz targets and benchmarks are found by their names, so none can be left out.
+# git grep is not used: a file that is not committed yet counts too.
+find_tests = grep -rlE '^func $(1)[A-Z_0-9][A-Za-z0-9_]*\(' --include='*_test.go' --exclude-dir=testdata --exclude-dir='.*' ./*
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME each (default 10s)
+	@$(call find_tests,Fuzz) | LC_ALL=C sort | while read -r file; do \
+		sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' "$$file" | while read -r name; do \
+			echo "== $$name in $${file%/*}"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## run the benchmarks, one package at a time (BENCH=regexp BENCHTIME=1s)
+	dirs=$$($(call find_tests,Benchmark) | xargs -n 1 dirname | LC_ALL=C sort -u); \
+		$(GO) test -p 1 -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $$dirs
+
+.PHONY: cover
+cover: ## measure coverage of the whole by all tests, into dist/cover.html
+	mkdir -p dist
+	$(GO) test -count=1 -timeout $(TIMEOUT) -coverpkg=./... -coverprofile=dist/cover.out ./...
+	$(GO) tool cover -html=dist/cover.out -o dist/cover.html
+	$(GO) tool cover -func=dist/cover.out | tail -n 1
