@@ -45,7 +45,7 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 	}
 	if x.hold.MaySubmit() {
 		if problem := x.clockProblem(); problem != "" {
-			return x.finish(ctx, unknown("nothing was sent: "+problem))
+			return x.finish(ctx, unknown("Nothing was sent. "+problem))
 		}
 		if err := x.submit(ctx); err != nil {
 			return x.stopped(ctx, err)
@@ -120,8 +120,8 @@ func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 		}
 		switch {
 		case status.Outcome == agentic.Succeeded && x.refused != 0:
-			return unknown(fmt.Sprintf("the service refused this submission with HTTP status %d, so the success it reports "+
-				"under this request ID may be that of an earlier request", x.refused)), nil
+			return unknown(fmt.Sprintf("The service refused this submission with HTTP status %d, so the success that it reports "+
+				"under this request ID may be that of an earlier request.", x.refused)), nil
 		case status.Outcome == agentic.Succeeded:
 			if v, err = x.verify(ctx, status.ResourceID); err != nil || v.outcome == agentic.Succeeded {
 				return v, err
@@ -142,7 +142,7 @@ func (x *execution) check(ctx context.Context, n int) (agentic.StatusDecision, e
 	x.emit(Checking{EventHead: x.head(), N: n, M: m})
 	u, err := x.plan.StatusURL(x.rec.RequestID)
 	if err != nil {
-		return agentic.StatusDecision{Outcome: agentic.Unknown, Reason: err.Error()}, nil
+		return agentic.StatusDecision{Outcome: agentic.Unknown, Reason: "The status cannot be read: " + err.Error() + "."}, nil
 	}
 	ex, o := x.get(ctx, ExchangeStatus, u)
 	x.kill(AfterStatus)
@@ -151,7 +151,7 @@ func (x *execution) check(ctx context.Context, n int) (agentic.StatusDecision, e
 		d = agentic.DecideStatus(x.rec.RequestID, ex.Answer)
 		o.Outcome, o.Checks = d.Outcome, d.Checks
 	} else {
-		d = agentic.StatusDecision{Outcome: agentic.Unknown, Reason: "the status could not be read: " + sentence(ex)}
+		d = agentic.StatusDecision{Outcome: agentic.Unknown, Reason: "The status could not be read: " + sentence(ex)}
 	}
 	x.fresh = append(x.fresh, o)
 	x.emit(Checked{EventHead: x.head(), N: n, M: m, Observation: o, Reason: d.Reason})
@@ -165,7 +165,7 @@ func (x *execution) verify(ctx context.Context, resourceID string) (verdict, err
 	x.emit(Verifying{EventHead: x.head(), ResourceID: resourceID})
 	u, err := x.plan.ResourceURL(resourceID)
 	if err != nil {
-		return unknown("the resource cannot be read: " + err.Error()), nil
+		return unknown("The resource cannot be read: " + err.Error() + "."), nil
 	}
 	ex, o := x.get(ctx, ExchangeVerify, u)
 	x.kill(AfterVerify)
@@ -174,7 +174,7 @@ func (x *execution) verify(ctx context.Context, resourceID string) (verdict, err
 		d = x.plan.DecideResource(x.rec.RequestID, resourceID, x.input, ex.Answer)
 		o.Checks = d.Checks
 	} else {
-		d = agentic.ResourceDecision{Reason: "the resource could not be read: " + sentence(ex)}
+		d = agentic.ResourceDecision{Reason: "The resource could not be read: " + sentence(ex)}
 	}
 	x.fresh = append(x.fresh, o)
 	x.emit(Verified{EventHead: x.head(), OK: d.Verified, Observation: o, Reason: d.Reason})
@@ -252,9 +252,9 @@ func (x *execution) clockProblem() string {
 	window := x.plan.Action.Retention
 	switch {
 	case now.Before(x.rec.CreatedAt), now.Before(x.highest):
-		return "the host's clock moved backwards, so the tracking window cannot be judged; the request needs the host's hand-off process"
+		return "The host's clock moved backwards, so the tracking window cannot be judged; the request needs the host's hand-off process."
 	case now.Sub(x.rec.CreatedAt) >= window:
-		return fmt.Sprintf("the tracking window of %s has ended, so the service may have forgotten the request; it needs the host's hand-off process", window)
+		return fmt.Sprintf("The tracking window of %s has ended, so the service may have forgotten the request; it needs the host's hand-off process.", window)
 	}
 	x.highest = now
 	return ""
@@ -276,7 +276,7 @@ func observe(kind ExchangeKind, at time.Time, d time.Duration, ex Exchange) Obse
 }
 
 // sentence tells people why an exchange gave no usable answer.
-func sentence(ex Exchange) string { return bound(string(ex.Class) + ": " + ex.Err.Error()) }
+func sentence(ex Exchange) string { return bound(ex.Err.Error()) + " (" + string(ex.Class) + ")." }
 
 // bound keeps text from outside short enough for a receipt.
 func bound(s string) string {
