@@ -10,16 +10,19 @@ import (
 )
 
 // Equal reports structural equality: numbers by their exact value (D2), members
-// in any order, everything else by kind and content.
+// in any order, everything else by kind and content. The zero Value, which is
+// what a failed lookup gives, equals nothing, not even itself.
 func Equal(a, b Value) bool {
-	if a.kind != b.kind {
+	if a.kind != b.kind || a.kind == Invalid {
 		return false
 	}
 	switch a.kind {
 	case Bool:
 		return a.truth == b.truth
 	case Number:
-		return a.number == b.number
+		x, _ := a.Decimal()
+		y, _ := b.Decimal()
+		return x == y
 	case String:
 		return a.text == b.text
 	case Array:
@@ -73,7 +76,8 @@ func (v Value) write(b []byte, canonical bool) []byte {
 		return append(b, "false"...)
 	case Number:
 		if canonical {
-			return v.number.append(b)
+			d, _ := v.Decimal()
+			return d.append(b)
 		}
 		return append(b, v.text...)
 	case String:

@@ -18,31 +18,28 @@ type Decimal struct {
 	exponent int64  // value = digits * 10^exponent
 }
 
-// parseDecimal normalizes a valid JSON number literal; ok is false when its
-// exponent is out of bounds.
+// parseDecimal normalizes a valid JSON number literal. ok is false when the
+// normalized exponent is beyond maxExponent; that depends on the value only, not
+// on its spelling.
 func parseDecimal(lit string) (d Decimal, ok bool) {
 	rest, negative := strings.CutPrefix(lit, "-")
+	var exponent int64
+	var err error
 	if i := strings.IndexAny(rest, "eE"); i >= 0 {
-		digits := strings.TrimPrefix(rest[i+1:], "+")
-		n, err := strconv.ParseInt(digits, 10, 64)
-		d.exponent, rest = n, rest[:i]
-		if err != nil || n > maxExponent || n < -maxExponent {
-			if strings.Trim(rest, "0.") == "" {
-				return Decimal{}, true // zero, whatever the exponent
-			}
-			return Decimal{}, false
-		}
+		exponent, err = strconv.ParseInt(strings.TrimPrefix(rest[i+1:], "+"), 10, 62)
+		rest = rest[:i]
 	}
 	whole, frac, _ := strings.Cut(rest, ".")
 	digits := strings.TrimLeft(whole+frac, "0")
-	d.exponent -= int64(len(frac))
 	trimmed := strings.TrimRight(digits, "0")
 	if trimmed == "" {
-		return Decimal{}, true
+		return Decimal{}, true // zero, whatever the exponent
 	}
-	d.exponent += int64(len(digits) - len(trimmed))
-	d.digits, d.negative = trimmed, negative
-	return d, true
+	exponent += int64(len(digits) - len(trimmed) - len(frac))
+	if err != nil || exponent > maxExponent || exponent < -maxExponent {
+		return Decimal{}, false
+	}
+	return Decimal{negative: negative, digits: trimmed, exponent: exponent}, true
 }
 
 // IsInteger reports whether the number has no fractional part, however it was
@@ -75,9 +72,8 @@ func (d Decimal) Int64() (n int64, ok bool) {
 	return n, err == nil
 }
 
-// String is the shortest spelling of the number that this package knows; equal
-// numbers have equal spellings, and it is never longer than any literal of the
-// same value.
+// String is a short spelling of the number, and a valid JSON literal: equal
+// numbers have equal spellings.
 func (d Decimal) String() string { return string(d.append(nil)) }
 
 func (d Decimal) append(b []byte) []byte {

@@ -66,7 +66,6 @@ type Value struct {
 	truth   bool
 	offset  int
 	text    string // content of a string, literal of a number
-	number  Decimal
 	elems   []Value
 	members []Member
 }
@@ -105,7 +104,12 @@ func (v Value) Literal() (s string, ok bool) {
 }
 
 // Decimal is the exact value of a number; ok is false for everything else.
-func (v Value) Decimal() (d Decimal, ok bool) { return v.number, v.kind == Number }
+func (v Value) Decimal() (d Decimal, ok bool) {
+	if v.kind != Number {
+		return Decimal{}, false
+	}
+	return parseDecimal(v.text)
+}
 
 // Len is the number of elements of an array or of members of an object.
 func (v Value) Len() int { return len(v.elems) + len(v.members) }
@@ -168,10 +172,9 @@ func Parse(data []byte) (Value, error) {
 	if err != nil {
 		return Value{}, p.explain(err)
 	}
-	if _, err := p.dec.ReadToken(); err != io.EOF {
-		off := int(p.dec.InputOffset())
-		off += spaces(data[off:])
-		line, col := Position(data, off)
+	end := int(p.dec.InputOffset())
+	if rest := bytes.TrimLeft(data[end:], " \t\r\n"); len(rest) > 0 {
+		line, col := Position(data, len(data)-len(rest))
 		return Value{}, &Error{Reason: ErrTrailing, Line: line, Column: col}
 	}
 	return v, nil
@@ -207,11 +210,9 @@ func (p *parser) value() (Value, error) {
 	case '0':
 		v.kind, v.text = Number, tok.String()
 		v.offset = end - len(v.text)
-		d, ok := parseDecimal(v.text)
-		if !ok {
+		if _, ok := parseDecimal(v.text); !ok {
 			return v, p.fail(ErrNumberRange, v.offset, "the exponent is beyond what this program compares exactly")
 		}
-		v.number = d
 	case '[':
 		v.kind, v.offset = Array, end-1
 		if p.dec.StackDepth() > MaxDepth {
@@ -294,6 +295,8 @@ func (p *parser) explain(err error) error {
 	case errors.Is(syn.Err, io.ErrUnexpectedEOF):
 		e.Detail = "the document ends too early"
 		off = len(p.src)
+	case off == 0 && bytes.HasPrefix(p.src, []byte("\uFEFF")):
+		e.Detail = "a byte order mark stands before the value"
 	default:
 		e.Detail = clip(syn.Err.Error())
 	}
@@ -313,19 +316,14 @@ func Position(src []byte, offset int) (line, column int) {
 	return line, utf8.RuneCount(before) + 1
 }
 
-func spaces(b []byte) int {
-	return len(b) - len(bytes.TrimLeft(b, " \t\r\n"))
-}
-
 // clip bounds text that came from a document, for use in an error.
 func clip(s string) string {
-	const limit = 200
+	limit := 200
 	if len(s) <= limit {
 		return s
 	}
-	s = s[:limit]
-	for !utf8.ValidString(s) {
-		s = s[:len(s)-1]
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
 	}
-	return s + "…"
+	return s[:limit] + "…"
 }
