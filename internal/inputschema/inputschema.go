@@ -1,0 +1,209 @@
+// Package inputschema checks an action's input against the JSON Schema of the
+// request body, before anything is saved or sent (D18).
+//
+// Its job is to keep a wrong input at home, whatever the publisher wrote: the
+// schema is hostile text. Nothing outside of it is ever read, and its size, its
+// numbers, its patterns and the work of one check are bounded. What it cannot
+// check it says with ErrUnsupported; the service is still the one that decides.
+//
+// Not its job: the limits and evidence of an input, which Plan.CheckInput checks.
+// It imports package agentic, internal/strictjson and the schema library, whose
+// start-up of some 4 ms every program pays that imports this package.
+package inputschema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/strictjson"
+)
+
+// MaxSchemaBytes is the largest schema that Check compiles; the work of the
+// library grows with its square.
+const MaxSchemaBytes = 64 << 10
+
+// maxMagnitude bounds the power of ten of every number in schema and input: the
+// library expands numbers, and panics beyond a million.
+const maxMagnitude = 300
+
+// maxProblems bounds what one check reports.
+const maxProblems = 20
+
+// ErrUnsupported says that this program cannot check an input against this
+// schema: it refers outside of itself, is not a valid schema, uses a pattern that
+// RE2 lacks, or is too large or too costly. It tells nothing about the input.
+var ErrUnsupported = errors.New("the request schema cannot be checked by this program")
+
+// Check checks an input against a schema: draft 2020-12 unless "$schema" says
+// otherwise, formats not asserted. No diagnostics and no error is a valid input.
+// The diagnostics have the code "input/schema", and places in the input. The
+// error wraps ErrUnsupported, or is the *strictjson.Error of an input that is no
+// JSON.
+func Check(schema, input []byte) (ds agentic.Diagnostics, err error) {
+	value, err := strictjson.Parse(input)
+	if err != nil {
+		return nil, err
+	}
+	instance, err := library(value)
+	if err != nil {
+		return nil, fmt.Errorf("%w: in the input, %w", ErrUnsupported, err)
+	}
+	b := &budget{left: maxWork, patterns: map[string]*pattern{}}
+	defer func() {
+		if r := recover(); r != nil {
+			reason := "the schema library failed"
+			if r == errCostly {
+				reason = errCostly.Error()
+			}
+			ds, err = nil, fmt.Errorf("%w: %s", ErrUnsupported, reason)
+		}
+	}()
+	compiled, err := b.compile(schema)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	err = compiled.Validate(instance)
+	if err == nil {
+		return nil, nil
+	}
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	r := report{value: value, source: input, printer: message.NewPrinter(language.English)}
+	r.add(invalid)
+	if r.cycle {
+		return nil, fmt.Errorf("%w: a $ref leads back to itself", ErrUnsupported)
+	}
+	slices.SortStableFunc(r.found, func(a, b agentic.Diagnostic) int {
+		return (a.Line-b.Line)*1_000_000 + a.Column - b.Column
+	})
+	return r.found[:min(len(r.found), maxProblems)], nil
+}
+
+// location names the schema inside the library. It is never loaded.
+const location = "agentic:request-body"
+
+func (b *budget) compile(schema []byte) (*jsonschema.Schema, error) {
+	if len(schema) > MaxSchemaBytes {
+		return nil, fmt.Errorf("it has %d bytes, and %d is the most", len(schema), MaxSchemaBytes)
+	}
+	value, err := strictjson.Parse(schema)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := library(value)
+	if err != nil {
+		return nil, err
+	}
+	if object, ok := doc.(map[string]any); ok {
+		// The dialect of OpenAPI 3.1 is draft 2020-12 with annotations.
+		if s, ok := object["$schema"].(string); ok && strings.HasPrefix(s, "https://spec.openapis.org/oas/3.1/") {
+			delete(object, "$schema")
+		}
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(denyAll{})
+	c.UseRegexpEngine(b.pattern)
+	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: "agentic:budget", Compile: b.weigh})
+	c.AssertVocabs()
+	if err := c.AddResource(location, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile(location)
+}
+
+// denyAll is a loader that gives nothing: no file, no network.
+type denyAll struct{}
+
+func (denyAll) Load(string) (any, error) {
+	return nil, errors.New("a reference outside of the schema is not followed")
+}
+
+// library gives a value as the schema library wants it. Numbers go through the
+// canonical form, so that a long spelling of a small number stays small.
+func library(v strictjson.Value) (any, error) {
+	if err := bounded(v); err != nil {
+		return nil, err
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(v.Canonical()))
+}
+
+func bounded(v strictjson.Value) error {
+	if d, ok := v.Decimal(); ok && (d.Magnitude() > maxMagnitude || d.Magnitude() < -maxMagnitude) {
+		return fmt.Errorf("a number is beyond 1e%d or below 1e-%d", maxMagnitude, maxMagnitude)
+	}
+	for _, e := range v.Elements() {
+		if err := bounded(e); err != nil {
+			return err
+		}
+	}
+	for _, m := range v.Members() {
+		if err := bounded(m.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report turns the library's tree of causes into diagnostics.
+type report struct {
+	value   strictjson.Value
+	source  []byte
+	printer *message.Printer
+	found   agentic.Diagnostics
+	cycle   bool // the schema is at fault, not the input
+}
+
+// add reports the leaves of a tree. The branches of anyOf, oneOf and contains
+// contradict each other, so they are one problem; what is below propertyNames has
+// no place in the input.
+func (r *report) add(e *jsonschema.ValidationError) {
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf, *kind.Contains, *kind.MinContains, *kind.PropertyNames:
+	case *kind.RefCycle:
+		r.cycle = true
+		return
+	default:
+		if len(e.Causes) > 0 {
+			for _, cause := range e.Causes {
+				r.add(cause)
+			}
+			return
+		}
+	}
+	pointer := ""
+	for _, token := range e.InstanceLocation {
+		pointer += "/" + strictjson.EscapeToken(token)
+	}
+	at, _ := r.value.Lookup(pointer)
+	d := agentic.Diagnostic{Severity: agentic.SeverityError, Code: "input/schema", Document: "input", Pointer: plain(pointer),
+		Problem: "The request schema refuses this value: " + plain(r.printer.Sprint(e.ErrorKind.LocalizedString(r.printer))) + ".",
+		Remedy:  "Mend the value as the service's OpenAPI document describes it."}
+	d.Line, d.Column = strictjson.Position(r.source, at.Offset())
+	r.found = append(r.found, d)
+}
+
+// plain bounds text that holds words of the schema or the input, and escapes
+// what is not printable ASCII.
+func plain(s string) string {
+	const limit = 200
+	s = strings.Trim(strconv.QuoteToASCII(s), `"`)
+	s = strings.ReplaceAll(s, `\"`, `"`)
+	if utf8.RuneCountInString(s) > limit {
+		s = s[:limit] + "..."
+	}
+	return s
+}

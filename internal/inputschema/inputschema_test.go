@@ -1,0 +1,192 @@
+package inputschema
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/strictjson"
+)
+
+const ticket = `{"type":"object","properties":{"subject":{"type":"string","minLength":1,"maxLength":5}},"required":["subject"],"additionalProperties":false}`
+
+func TestCheck(t *testing.T) {
+	tests := []struct {
+		name, schema, input string
+		want                []string // pointers of the problems
+	}{
+		{"valid", ticket, `{"subject":"a"}`, nil},
+		{"code points", ticket, `{"subject":"😀😀😀😀😀"}`, nil},
+		{"too long", ticket, `{"subject":"abcdef"}`, []string{"/subject"}},
+		{"missing", ticket, `{}`, []string{""}},
+		{"unknown member and wrong type", ticket, `{"subject":1,"x":2}`, []string{"", "/subject"}},
+		{"boolean schema", `true`, `{"a":1}`, nil},
+		{"false schema", `false`, `{"a":1}`, []string{""}},
+		{"inner reference", `{"$defs":{"a/b":{"type":"string"}},"properties":{"x":{"$ref":"#/$defs/a~1b"}}}`, `{"x":1}`, []string{"/x"}},
+		{"exact numbers", `{"properties":{"x":{"const":9007199254740993}}}`, `{"x":9007199254740992}`, []string{"/x"}},
+		{"integer spelled as a fraction", `{"properties":{"x":{"type":"integer"}}}`, `{"x":3.0}`, nil},
+		{"largest exponent", `{"properties":{"x":{"maximum":1e300}}}`, `{"x":1e300}`, nil},
+		{"zero with any exponent", `{"properties":{"x":{"maximum":0e9999999}}}`, `{"x":0e9999999}`, nil},
+		{"dialect of OpenAPI", `{"$schema":"https://spec.openapis.org/oas/3.1/dialect/base","type":"object"}`, `{}`, nil},
+		{"older draft", `{"$schema":"http://json-schema.org/draft-07/schema#","required":["a"]}`, `{}`, []string{""}},
+		{"format is not asserted", `{"properties":{"x":{"format":"email"}}}`, `{"x":"a"}`, nil},
+		{"branches are one problem", `{"properties":{"x":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, `{"x":1}`, []string{"/x"}},
+		{"property names", `{"propertyNames":{"maxLength":1}}`, `{"ab":1}`, []string{""}},
+		{"pattern", `{"properties":{"x":{"pattern":"^a+$"}}}`, `{"x":"b"}`, []string{"/x"}},
+		{"pointer is escaped", `{"additionalProperties":{"type":"string"}}`, `{"a/\u001b~":1}`, []string{`/a~1\x1b~0`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ds, err := Check([]byte(tt.schema), []byte(tt.input))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range ds {
+				got = append(got, d.Pointer)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s\n%v", diff, ds)
+			}
+		})
+	}
+}
+
+func TestCheckDiagnostic(t *testing.T) {
+	ds, err := Check([]byte(ticket), []byte("{\n  \"subject\": 7}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := agentic.Diagnostics{{Severity: agentic.SeverityError, Code: "input/schema", Document: "input", Pointer: "/subject", Line: 2, Column: 14,
+		Problem: "The request schema refuses this value: got number, want string.",
+		Remedy:  "Mend the value as the service's OpenAPI document describes it."}}
+	if diff := cmp.Diff(want, ds); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCheckInputIsNotJSON(t *testing.T) {
+	_, err := Check([]byte(ticket), []byte(`{"subject":"a","subject":"a"}`))
+	if e, ok := errors.AsType[*strictjson.Error](err); !ok || errors.Is(err, ErrUnsupported) || e.Reason != strictjson.ErrDuplicateMember {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCheckUnsupported(t *testing.T) {
+	file := t.TempDir() + "/schema.json"
+	if err := os.WriteFile(file, []byte(`true`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ name, schema, input string }{
+		{"reference into the document", `{"$ref":"#/components/schemas/Ticket"}`, `{}`},
+		{"file", `{"$ref":"file://` + file + `"}`, `{}`},
+		{"relative file", `{"$id":"file://` + file + `x","$ref":"schema.json"}`, `{}`},
+		{"network", `{"$ref":"http://127.0.0.1:1/schema.json"}`, `{}`},
+		{"unknown dialect", `{"$schema":"https://example.com/schema"}`, `{}`},
+		{"unknown anchor", `{"$dynamicRef":"#nowhere"}`, `{}`},
+		{"not a schema", `{"type":7}`, `{}`},
+		{"number as a schema", `7`, `{}`},
+		{"reference to itself", `{"$ref":"#"}`, `{}`},
+		{"not JSON", `{"type":`, `{}`},
+		{"duplicate member", `{"type":"object","type":"array"}`, `{}`},
+		{"lookahead", `{"pattern":"^(?=a)b"}`, `{}`},
+		{"backreference", `{"patternProperties":{"(a)\\1":true}}`, `{}`},
+		{"large pattern", `{"pattern":"` + strings.Repeat("(?:.{1000})", 3) + `"}`, `{}`},
+		{"huge exponent in the schema", `{"maximum":1e1000001}`, `{"x":1}`},
+		{"huge exponent in the input", `{"properties":{"x":{"maximum":1}}}`, `{"x":1e1000001}`},
+		{"tiny exponent", `{"multipleOf":1e-301}`, `{}`},
+		{"size", `{"description":"` + strings.Repeat("a", MaxSchemaBytes) + `"}`, `{}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ds, err := Check([]byte(tt.schema), []byte(tt.input))
+			if ds != nil || !errors.Is(err, ErrUnsupported) {
+				t.Errorf("diagnostics %v, error %v", ds, err)
+			}
+		})
+	}
+}
+
+// TestCheckHostile holds schemas whose work explodes, or nearly so: the check
+// must end in time, whatever it says.
+func TestCheckHostile(t *testing.T) {
+	const ref = `"$ref":"#/$defs/d0"`
+	chain := func(n int, link, last, root string) string {
+		var b strings.Builder
+		b.WriteString(`{` + root + `,"$defs":{`)
+		for i := range n {
+			fmt.Fprintf(&b, `"d%d":%s,`, i, strings.ReplaceAll(link, "NEXT", fmt.Sprintf("#/$defs/d%d", i+1)))
+		}
+		fmt.Fprintf(&b, `"d%d":%s}}`, n, last)
+		return b.String()
+	}
+	deep := strings.Repeat(`{"a":`, strictjson.MaxDepth-1) + "{}" + strings.Repeat("}", strictjson.MaxDepth-1)
+	long := `{"x":"` + strings.Repeat("a", 16000) + `"}`
+	tests := []struct {
+		name, schema, input string
+		costly              bool
+	}{
+		{"twice at every step", chain(40, `{"allOf":[{"$ref":"NEXT"},{"$ref":"NEXT"}]}`, `true`, ref), `{}`, true},
+		{"twice and failing", chain(40, `{"anyOf":[{"$ref":"NEXT"},{"$ref":"NEXT"}]}`, `false`, ref), `{}`, true},
+		{"twice below not", chain(40, `{"allOf":[{"$ref":"NEXT"},{"$ref":"NEXT"}]}`, `true`, `"not":{"$ref":"#/$defs/d0"}`), `{}`, true},
+		{"twice and failing below not", chain(40, `{"anyOf":[{"$ref":"NEXT"},{"$ref":"NEXT"}]}`, `false`, `"not":{"$ref":"#/$defs/d0"}`), `{}`, true},
+		{"dependent schemas below not", chain(40, `{"dependentSchemas":{"a":{"$ref":"NEXT"},"b":{"$ref":"NEXT"}}}`, `{"type":"array"}`,
+			`"not":{"$ref":"#/$defs/d0"}`), `{"a":1,"b":2}`, true},
+		{"older draft", chain(40, `{"dependencies":{"a":{"allOf":[{"$ref":"NEXT"}]},"b":{"$ref":"NEXT"}}}`, `{"type":"array"}`,
+			`"$schema":"http://json-schema.org/draft-07/schema#","allOf":[{"$ref":"#/$defs/d0"}]`), `{"a":1,"b":2}`, true},
+		{"patterns in the value below not", `{"not":{"$ref":"#/$defs/d0"},"$defs":{"d0":{"patternProperties":{"a":{"$ref":"#/$defs/d0"},"^a":{"$ref":"#/$defs/d0"}},"minProperties":1}}}`,
+			deep, true},
+		{"twice in the value", `{"patternProperties":{"a":{"$ref":"#"},"^a":{"$ref":"#"}}}`, deep, true},
+		{"patterns on a long value", `{"properties":{"x":{"allOf":[` + strings.Repeat(`{"pattern":"(a?){300}b"},`, 2000) + `true]}}}`, long, true},
+		{"long chain in a deep value", chain(1500, `{"$ref":"NEXT"}`, `{"additionalProperties":{"$ref":"#"}}`, ref), deep, true},
+		{"many schemas", `{"properties":{` + manyMembers(4500) + `}}`, `{}`, false},
+		{"deep schema", strings.Repeat(`{"not":`, 60) + "true" + strings.Repeat("}", 60), `{}`, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			start := time.Now()
+			_, err := Check([]byte(tt.schema), []byte(tt.input))
+			took := time.Since(start)
+			t.Logf("%v: %v", took, err)
+			if costly := errors.Is(err, ErrUnsupported) && strings.Contains(err.Error(), errCostly.Error()); costly != tt.costly {
+				t.Errorf("costly is %v: %v", costly, err)
+			}
+			if took > 20*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func manyMembers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `"%d":{}`, i)
+	}
+	return b.String()
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte(ticket), []byte(`{"subject":"a"}`))
+	f.Add([]byte(`{"$ref":"#/$defs/a","$defs":{"a":{"pattern":"^a","enum":[1e3]}}}`), []byte(`{"x":[1,2.5e10,null]}`))
+	f.Fuzz(func(t *testing.T, schema, input []byte) {
+		ds, err := Check(schema, input)
+		if err != nil && ds != nil {
+			t.Errorf("both %v and %v", ds, err)
+		}
+		for _, d := range ds {
+			if d.Line < 1 || d.Column < 1 {
+				t.Errorf("no place in %+v", d)
+			}
+		}
+	})
+}
