@@ -10,8 +10,6 @@ GO ?= go
 export GOFLAGS := $(GOFLAGS) -mod=readonly
 export CGO_ENABLED := 0
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -s -w -X github.com/agentic-go/agentic/internal/cli.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 FUZZTIME ?= 10s
@@ -34,8 +32,8 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build the static binary ./agentic
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o ./ ./cmd/agentic
+build: ## build the static binary ./agentic, stamped with the version of its commit
+	$(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o ./ ./cmd/agentic
 
 .PHONY: test
 test: ## run all tests, the concurrent packages under the race detector (RACE=auto|on|off)

@@ -1,0 +1,135 @@
+package archtest
+
+import "strings"
+
+// module is the path of this module; packages are named below by their place in
+// it, the root by ".".
+const module = "github.com/agentic-go/agentic"
+
+// arrows has one line for every package: the packages of this module that its
+// production code may import. They go one way, from the command down to strict
+// JSON, and a package that is not here may not exist.
+var arrows = map[string]string{
+	"cmd/agentic":          "internal/cli",
+	"internal/cli":         ". client transport sqlite internal/ticket internal/escape internal/inputschema internal/strictjson",
+	"examples/host":        ". client transport sqlite",
+	"transport":            ". client",
+	"sqlite":               ". client internal/strictjson",
+	"storetest":            ". client",
+	"client":               ".",
+	"internal/ticket":      ". internal/strictjson",
+	"internal/inputschema": ". internal/strictjson",
+	".":                    "internal/strictjson",
+	"internal/strictjson":  "",
+	"internal/escape":      "",
+	"internal/archtest":    "",
+	"internal/proof":       "", // tests only
+}
+
+// top has the packages that wire parts together. Tests of other packages may
+// import anything of this module but these, unless the package is pure.
+const top = "cmd/agentic internal/cli examples/host"
+
+// pure has the packages that only map values to values: no clock, file, socket,
+// database or goroutine, in nothing they import from here either. Their tests
+// keep to the package's own arrows. The Makefile tests these, and this package,
+// without the race detector.
+const pure = ". internal/strictjson internal/escape internal/inputschema"
+
+// restricted says which packages may import a library, in production code: each
+// dependency of go.mod, and what of the standard library acts on the world. The
+// longest path that fits counts; "*" is everybody; a path of another module that
+// is not here is refused. Tests may import whatever has a line.
+var restricted = map[string]string{
+	"github.com/go-json-experiment/json":       "internal/strictjson",
+	"github.com/santhosh-tekuri/jsonschema/v6": "internal/inputschema",
+	"modernc.org/sqlite":                       "sqlite internal/ticket",
+	"github.com/pressly/goose/v3":              "sqlite",
+	"github.com/spf13/cobra":                   "internal/cli",
+	"github.com/spf13/pflag":                   "internal/cli",
+	"github.com/google/uuid":                   "client internal/ticket internal/cli",
+	"github.com/google/go-cmp":                 "storetest",
+	"github.com/rogpeppe/go-internal":          "",
+	"golang.org/x/net/idna":                    ".",
+	"golang.org/x/net/http/httpguts":           "transport internal/cli",
+	"golang.org/x/net/http2":                   "",
+	"golang.org/x/text":                        "internal/inputschema",
+	"golang.org/x/sys":                         "sqlite internal/cli",
+	"golang.org/x/term":                        "internal/cli",
+
+	"C":             "",
+	"unsafe":        "",
+	"plugin":        "",
+	"expvar":        "",
+	"log":           "",
+	"log/slog":      "client transport sqlite internal/ticket internal/cli examples/host",
+	"testing":       "storetest",
+	"encoding/json": "sqlite internal/ticket internal/cli examples/host",
+	"encoding/gob":  "",
+	"database/sql":  "sqlite internal/ticket",
+	"syscall":       "transport sqlite internal/cli",
+	"os":            "sqlite internal/ticket internal/cli cmd/agentic examples/host",
+	"os/exec":       "internal/cli",
+	"io/ioutil":     "",
+	"crypto/rand":   "client sqlite internal/ticket internal/cli",
+	"math/rand":     "client sqlite internal/ticket",
+	"net":           "transport internal/ticket internal/cli",
+	"net/http":      "client transport internal/ticket internal/cli examples/host",
+	"net/url":       "*",
+	"net/netip":     "*",
+}
+
+// neverBelow has what a package may not even reach through others.
+var neverBelow = map[string]string{
+	".":                   "net net/http database/sql os/exec os/signal log/slog",
+	"internal/strictjson": "net net/http database/sql os/exec os/signal log/slog",
+	"internal/escape":     "net net/http database/sql os/exec os/signal log/slog",
+}
+
+// A ban keeps production code from using some names of a library.
+type ban struct {
+	path  string // of the library
+	names string
+	in    string // packages; "*" is all
+	but   string // packages that may
+	why   string
+}
+
+var bans = []ban{
+	{"time", "Now Since Until Sleep After AfterFunc Tick NewTimer NewTicker", pure, "",
+		"a pure package has no clock"},
+	{"encoding/json", "Unmarshal NewDecoder Decoder", "*", "",
+		"encoding/json takes duplicate members and other cases of a name (D1): read with internal/strictjson"},
+	{"net/http", "Client Transport Server NewRequest NewRequestWithContext ListenAndServe", "client", "",
+		"the engine opens no socket; package transport does"},
+	{"net/http", "DefaultClient DefaultTransport Get Head Post PostForm", "*", "",
+		"the default client follows redirects, has no timeout and goes anywhere"},
+	{"net/http", "ProxyFromEnvironment", "*", "",
+		"no proxy from the environment"},
+	{"net/http", "DefaultServeMux Handle HandleFunc ListenAndServe ListenAndServeTLS", "*", "",
+		"a server has its own mux and time limits"},
+	{"os", "Exit", "*", "cmd/agentic internal/cli examples/host",
+		"only the command ends the process"},
+	{"os", "Stdin Stdout Stderr", "*", "cmd/agentic internal/cli examples/host",
+		"only the command reads and writes the terminal"},
+	{"fmt", "Print Printf Println", "*", "examples/host",
+		"print to the writer that was given"},
+}
+
+// Limits of size and shape.
+const (
+	maxFileLines        = 600  // of a Go file, tests too
+	maxPackageLines     = 3000 // of a package without its tests
+	maxMainLines        = 20   // of cmd/agentic without comments and blank lines
+	maxInterfaceMethods = 8
+)
+
+// in reports whether a list of the tables has a name.
+func in(list, name string) bool {
+	for _, s := range strings.Fields(list) {
+		if s == name || s == "*" {
+			return true
+		}
+	}
+	return false
+}
