@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/strictjson"
+	"github.com/agentic-go/agentic/sqlite"
+)
+
+const adapterHelp = `The process interface of the draft's compatibility runner, for test harnesses.
+
+It reads one JSON object from standard input and prints one receipt:
+
+  profile, openapi         the documents; the origin is http on loopback
+  request_id, input        the identity to persist, and the action's input
+  ledger_path              a file, or a folder that exists, the same for every call
+  test_crash_after_submit  true: exit with 86 and print nothing, after the
+                           submission was attempted and before reconciliation
+
+Called again with the same place and identity, it resumes without another POST.
+Every receipt exits with 0, whatever its outcome; logs go to standard error. The
+documents' own origin is approved, and nothing but loopback is ever reached. Other
+members are ignored.`
+
+// maxAdapterInput holds both documents and an input at their limits, with white
+// space between the tokens.
+const maxAdapterInput = 2 << 20
+
+func (a *app) newAdapter() *cobra.Command {
+	return &cobra.Command{
+		Use:     "adapter",
+		Short:   "The process interface of compatibility runners",
+		Long:    adapterHelp,
+		Example: `  agentic adapter < scenario.json`,
+		Args:    arguments(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.adapter(cmd.Context()) },
+	}
+}
+
+// scenario is what a harness asks for.
+type scenario struct {
+	profile, openapi []byte
+	input            []byte
+	requestID        string
+	ledgerPath       string
+	crash            bool
+}
+
+func parseScenario(data []byte) (s scenario, err error) {
+	root, err := strictjson.Parse(data)
+	if err != nil {
+		return s, err
+	}
+	member := func(name string, kind strictjson.Kind) strictjson.Value {
+		v, _ := root.Member(name)
+		if v.Kind() != kind && err == nil {
+			err = fmt.Errorf("its member %q is %s, not %s", name, v.Kind(), kind)
+		}
+		return v
+	}
+	// A document keeps its meaning and its digest without its white space.
+	s.profile = member("profile", strictjson.Object).Compact()
+	s.openapi = member("openapi", strictjson.Object).Compact()
+	s.input = member("input", strictjson.Object).Compact()
+	s.requestID, _ = member("request_id", strictjson.String).Text()
+	s.ledgerPath, _ = member("ledger_path", strictjson.String).Text()
+	if _, given := root.Member("test_crash_after_submit"); given {
+		s.crash = member("test_crash_after_submit", strictjson.Bool).Truth()
+	}
+	if err == nil && (s.requestID == "" || s.ledgerPath == "") {
+		err = errors.New(`its members "request_id" and "ledger_path" may not be empty`)
+	}
+	return s, err
+}
+
+func (a *app) adapter(ctx context.Context) (err error) {
+	data, err := a.read("-", maxAdapterInput)
+	if err != nil {
+		return err
+	}
+	if len(data) > maxAdapterInput {
+		return fmt.Errorf("standard input is longer than %d bytes", maxAdapterInput)
+	}
+	s, err := parseScenario(data)
+	if err != nil {
+		return &remedyError{fmt.Errorf("standard input is not a scenario: %w", err), "scenario", "See 'agentic adapter --help'."}
+	}
+	plan, err := agentic.Load(s.profile, s.openapi, "", agentic.Options{AllowLoopback: true})
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(plan.Origin, "http://") { // a valid profile has http on loopback only
+		return fmt.Errorf("the origin %s is not http on loopback, and the adapter is for nothing else", plan.Origin)
+	}
+	reach := reachFlags{approve: []string{plan.Origin}, allowLoopback: true}
+	t, err := reach.transport("", nil)
+	if err != nil {
+		return err
+	}
+	path := s.ledgerPath
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "ledger.db")
+	}
+	ledger, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ledger.Close()) }()
+	c, err := client.New(client.Config{
+		Ledger: ledger, Transport: t, Scope: client.Scope{Principal: defaultScope, Environment: defaultScope},
+		Observer: func(e client.Event) { a.showStep(describe(e)) },
+		KillPoint: func(p client.Point) {
+			if s.crash && p == client.AfterSubmit {
+				os.Exit(exitCrashed)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	res, err := c.Execute(ctx, client.Request{Plan: plan, Input: s.input, ID: s.requestID})
+	if err != nil {
+		return err
+	}
+	return a.writeJSON(res.Receipt)
+}

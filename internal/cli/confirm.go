@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/escape"
+)
+
+// gate refuses what would need a question that nobody can be asked. It stands
+// before everything that reads, saves or sends.
+func (a *app) gate(yes bool, input string) error {
+	switch {
+	case yes:
+		return nil
+	case !a.terminal():
+		return &usageError{"sending needs a person's agreement, and there is no terminal to ask on", "Give --yes when the action is already authorized."}
+	case input == "-":
+		return &usageError{"standard input cannot hold both the input and your answer", "Give the input with --input @FILE, or --yes."}
+	}
+	return nil
+}
+
+// confirm shows what would be sent and asks. The error is errDeclined unless the
+// answer is yes.
+func (a *app) confirm(ctx context.Context, plan *agentic.Plan, in agentic.Input, scope client.Scope, requestID string) error {
+	var b bytes.Buffer
+	b.WriteString("This would be sent, once:\n")
+	field(&b, "  origin", escape.Terminal(plan.Origin))
+	field(&b, "  action", escape.Terminal(plan.Action.ID))
+	field(&b, "  described", escape.Terminal(plan.Action.Description)+"  (the publisher's words)")
+	field(&b, "  sends", "POST "+escape.Terminal(plan.SubmitURL()))
+	field(&b, "  principal", escape.Terminal(scope.Principal))
+	field(&b, "  environment", escape.Terminal(scope.Environment))
+	if requestID != "" {
+		field(&b, "  request ID", escape.Terminal(requestID))
+	}
+	block(&b, "  input", in.Body())
+	b.WriteString("Send it? [y/N] ")
+	if _, err := a.stderr.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("cannot ask: %w", err)
+	}
+	answer := make(chan string, 1)
+	go func() { // a read from a terminal does not end with a context
+		line, _ := bufio.NewReader(a.stdin).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		a.say("")
+		return ctx.Err()
+	case s := <-answer:
+		if s == "y" || s == "yes" {
+			return nil
+		}
+		return errDeclined
+	}
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/sqlite"
+	"github.com/agentic-go/agentic/transport"
+)
+
+// reachFlags decide where requests may go and what they carry.
+type reachFlags struct {
+	approve       []string
+	allowLoopback bool
+	headers       []string // Name=VAR
+}
+
+func (f *reachFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.approve, "approve", nil, "approve this `ORIGIN`, such as https://support.example (repeat for more; none is approved by default)")
+	cmd.Flags().BoolVar(&f.allowLoopback, "allow-loopback", false, "for local development: allow http origins on loopback, and loopback addresses")
+	cmd.Flags().StringArrayVar(&f.headers, "header-from-env", nil, "send header Name with the value of environment variable VAR, to the profile's origin only (`Name=VAR`, repeat for more)")
+	complete(cmd, "approve")
+	complete(cmd, "header-from-env")
+}
+
+// args are the flags again, for a command that a person can copy.
+func (f *reachFlags) args() string {
+	var b strings.Builder
+	for _, o := range f.approve {
+		b.WriteString(" --approve " + shellQuote(o))
+	}
+	if f.allowLoopback {
+		b.WriteString(" --allow-loopback")
+	}
+	for _, h := range f.headers {
+		b.WriteString(" --header-from-env " + shellQuote(h))
+	}
+	return b.String()
+}
+
+// header reads the environment once, so that nothing is saved before every value
+// is known. No message tells a value.
+func (a *app) header(specs []string) (http.Header, error) {
+	h := make(http.Header)
+	for _, spec := range specs {
+		name, variable, ok := strings.Cut(spec, "=")
+		usage := func(problem string) error {
+			return &usageError{"--header-from-env " + spec + ": " + problem, "Write it as --header-from-env 'Authorization=TOKEN_VARIABLE'."}
+		}
+		switch {
+		case !ok || variable == "" || !httpguts.ValidHeaderFieldName(name):
+			return nil, usage("it is not NAME=VARIABLE with the name of a header")
+		case transport.ReservedHeader(name):
+			return nil, usage("this header is not for credentials")
+		}
+		value, ok := a.lookupEnv(variable)
+		switch {
+		case !ok || value == "":
+			return nil, usage("the environment variable " + variable + " is not set")
+		case !httpguts.ValidHeaderFieldValue(value) || value != strings.TrimSpace(value):
+			return nil, usage("the value of " + variable + " cannot be sent in a header; look for a line break or blanks around it")
+		}
+		h.Add(name, value)
+	}
+	return h, nil
+}
+
+// transport makes the transport of approved origins. The header goes to the one
+// origin only; with "" it goes nowhere.
+func (f *reachFlags) transport(origin string, h http.Header) (*transport.Transport, error) {
+	t, err := transport.New(transport.Config{
+		Origins:       f.approve,
+		AllowLoopback: f.allowLoopback,
+		UserAgent:     "agentic/" + strings.Trim(version().Version, "()"),
+		Credentials: func(_ context.Context, c transport.Credential) (http.Header, error) {
+			if origin == "" || c.Origin != origin {
+				return nil, nil
+			}
+			return h, nil
+		},
+	})
+	if e, ok := errors.AsType[*client.OriginError](err); ok {
+		remedy := "Write it as scheme, host and port alone, such as https://support.example."
+		if !f.allowLoopback && strings.HasPrefix(e.Origin, "http://") {
+			remedy = "For a service on this machine add --allow-loopback."
+		}
+		return nil, &usageError{"--approve " + e.Origin + ": " + e.Reason, remedy}
+	}
+	return t, err
+}
+
+// ledgerFlags name the ledger and the scope in it (D8).
+type ledgerFlags struct {
+	path        string
+	principal   string
+	environment string
+}
+
+const defaultScope = "default"
+
+func (f *ledgerFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.path, "ledger", "", "ledger `FILE` (default $AGENTIC_LEDGER, else agentic/ledger.db in $XDG_STATE_HOME or ~/.local/state)")
+	cmd.Flags().StringVar(&f.principal, "principal", defaultScope, "`NAME` of the principal whose requests these are")
+	cmd.Flags().StringVar(&f.environment, "environment", defaultScope, "`NAME` of the environment these requests belong to")
+	complete(cmd, "principal")
+	complete(cmd, "environment")
+}
+
+func (f *ledgerFlags) scope() client.Scope {
+	return client.Scope{Principal: f.principal, Environment: f.environment}
+}
+
+func (f *ledgerFlags) args() string {
+	var b strings.Builder
+	if f.path != "" {
+		b.WriteString(" --ledger " + shellQuote(f.path))
+	}
+	if f.principal != defaultScope {
+		b.WriteString(" --principal " + shellQuote(f.principal))
+	}
+	if f.environment != defaultScope {
+		b.WriteString(" --environment " + shellQuote(f.environment))
+	}
+	return b.String()
+}
+
+// ledgerPath is the place of the ledger: the flag, AGENTIC_LEDGER, or the state
+// folder of the XDG Base Directory Specification.
+func (a *app) ledgerPath(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	if p, _ := a.lookupEnv("AGENTIC_LEDGER"); p != "" {
+		return p, nil
+	}
+	// A relative XDG_STATE_HOME is to be ignored.
+	if dir, _ := a.lookupEnv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "agentic", "ledger.db"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", &usageError{"there is no place for the ledger: " + err.Error(), "Give one with --ledger FILE or AGENTIC_LEDGER."}
+	}
+	return filepath.Join(home, ".local", "state", "agentic", "ledger.db"), nil
+}
+
+// openLedger opens the ledger, and makes it when it is not there.
+func (a *app) openLedger(ctx context.Context, flag string) (*sqlite.Ledger, error) {
+	path, err := a.ledgerPath(flag)
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, sqlite.Config{Path: path})
+}
+
+// openSavedLedger opens a ledger that has to be there: a mistyped name must not
+// look like a ledger without requests.
+func (a *app) openSavedLedger(ctx context.Context, flag string) (*sqlite.Ledger, error) {
+	path, err := a.ledgerPath(flag)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, &remedyError{fmt.Errorf("there is no ledger at %s", path), "ledger",
+			"Give its place with --ledger or AGENTIC_LEDGER; 'agentic run' makes one."}
+	}
+	return sqlite.Open(ctx, sqlite.Config{Path: path})
+}
+
+// shellQuote makes one word of a POSIX shell.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

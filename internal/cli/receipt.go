@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/escape"
+)
+
+const maxReceiptFile = 1 << 20
+
+func (a *app) newReceipt() *cobra.Command {
+	cmd := &cobra.Command{Use: "receipt", Short: "Work with receipts", Long: "Work with receipts. A receipt is the record of one observation; it is no signature and no proof that the service is honest."}
+	check := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check the form of a receipt",
+		Long: `Check a receipt against the receipt schema of the draft (section 7).
+
+Only the form is checked: whether the receipt is true is for its reader to judge.
+'-' reads standard input. Exit code 0 means a well-formed receipt, whatever its
+outcome.`,
+		Example: "  agentic receipt check receipt.json\n  agentic run ... --json | agentic receipt check -",
+		Args:    arguments(1, 1, "FILE"),
+		RunE:    func(_ *cobra.Command, args []string) error { return a.checkReceipt(args[0]) },
+	}
+	a.jsonFlag(check)
+	cmd.AddCommand(check)
+	asGroup(cmd)
+	return cmd
+}
+
+func (a *app) checkReceipt(name string) error {
+	data, err := a.read(name, maxReceiptFile)
+	if err != nil {
+		return err
+	}
+	if len(data) > maxReceiptFile {
+		return fmt.Errorf("%s is longer than %d bytes, which no receipt is", name, maxReceiptFile)
+	}
+	r, found := agentic.ParseReceipt(data)
+	if r == nil {
+		a.exit = exitError
+	}
+	if a.json {
+		return a.writeJSON(struct {
+			Valid       bool                `json:"valid"`
+			Outcome     agentic.Outcome     `json:"outcome,omitempty"`
+			RequestID   string              `json:"request_id,omitempty"`
+			Diagnostics agentic.Diagnostics `json:"diagnostics"`
+		}{r != nil, outcomeOf(r), requestOf(r), unique(found)})
+	}
+	var b bytes.Buffer
+	for _, d := range found {
+		writeDiagnostic(&b, name, d)
+	}
+	if r == nil {
+		fmt.Fprintf(&b, "invalid: %s\n", count(found))
+		return a.print(b.Bytes())
+	}
+	field(&b, "request", escape.Terminal(r.RequestID))
+	field(&b, "action", escape.Terminal(r.ActionID)+" of "+escape.Terminal(r.Origin))
+	field(&b, "outcome", string(r.Outcome))
+	field(&b, "observed", escape.Terminal(r.ObservedAt))
+	field(&b, "reason", escape.Terminal(r.Reason))
+	if r.Evidence != nil {
+		field(&b, "evidence", escape.Terminal(r.Evidence.URL)+" in state "+escape.Terminal(r.Evidence.State))
+	}
+	fmt.Fprintln(&b, "valid: the form of a receipt; whether it is true is for its reader to judge")
+	return a.print(b.Bytes())
+}
+
+func outcomeOf(r *agentic.Receipt) agentic.Outcome {
+	if r == nil {
+		return ""
+	}
+	return r.Outcome
+}
+
+func requestOf(r *agentic.Receipt) string {
+	if r == nil {
+		return ""
+	}
+	return r.RequestID
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+)
+
+const resumeHelp = `Go on with a saved request, by reading only: follow its status, verify the
+evidence, and print the receipt. It never sends a request that may have been sent.
+
+The ID is enough, because the ledger keeps the profile, the OpenAPI document and
+the input. The origin must be approved again, because an approval is not saved. A
+saved success or failure is returned without asking the service.
+
+A request that was only prepared was provably never sent. --send sends it, for the
+only time, after the same question as run (or with --yes). For a request that was
+attempted --send changes nothing.`
+
+func (a *app) newResume() *cobra.Command {
+	var (
+		reach     reachFlags
+		ledger    ledgerFlags
+		send, yes bool
+	)
+	cmd := &cobra.Command{
+		Use:     "resume REQUEST_ID",
+		Short:   "Go on with a saved request, without a second write",
+		Long:    resumeHelp,
+		Example: "  agentic resume 019a1b2c-3d4e-7f50-8a9b-0c1d2e3f4a5b --approve https://support.example\n  agentic resume order-2026-117 --approve https://support.example --send",
+		Args:    arguments(1, 1, "REQUEST_ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.ledgerArgs, a.reachArgs = ledger.args(), reach.args()
+			if send {
+				if err := a.gate(yes, ""); err != nil {
+					return err
+				}
+			}
+			return a.resume(cmd.Context(), args[0], reach, ledger, send, yes)
+		},
+	}
+	cmd.Flags().BoolVar(&send, "send", false, "send a request that was only prepared")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --send: do not ask, the action is already authorized")
+	ledger.add(cmd)
+	reach.add(cmd)
+	a.jsonFlag(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return cmd
+}
+
+func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledgerFlags, send, yes bool) (err error) {
+	header, err := a.header(reach.headers)
+	if err != nil {
+		return err
+	}
+	if _, err := reach.transport("", nil); err != nil { // wrong flags come before a missing ledger
+		return err
+	}
+	ledger, err := a.openSavedLedger(ctx, lf.path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ledger.Close()) }()
+	rec, err := ledger.Load(ctx, lf.scope(), id)
+	if err != nil {
+		return err
+	}
+	t, err := reach.transport(rec.Origin, header)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(client.Config{
+		Ledger: ledger, Transport: t, Scope: lf.scope(),
+		Observer: func(e client.Event) { a.showStep(describe(e)) },
+	})
+	if err != nil {
+		return err
+	}
+	if !send || rec.State != client.Prepared {
+		res, err := c.Resume(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.settle(res)
+	}
+	if err := t.Approve(rec.Origin, rec.ActionID); err != nil {
+		return err
+	}
+	if !yes {
+		if err := a.confirmRecord(ctx, rec); err != nil {
+			return err
+		}
+	}
+	res, err := c.Execute(ctx, client.Request{ID: id})
+	if err != nil {
+		return err
+	}
+	return a.settle(res)
+}
+
+// confirmRecord asks about a request as the ledger has it.
+func (a *app) confirmRecord(ctx context.Context, rec *client.Record) error {
+	plan, err := agentic.Load(rec.Profile.Body, rec.OpenAPI.Body, rec.ActionID, agentic.Options{AllowLoopback: true})
+	if err != nil {
+		return err
+	}
+	in, err := plan.CheckInput(rec.Input)
+	if err != nil {
+		return err
+	}
+	return a.confirm(ctx, plan, in, rec.Scope, rec.RequestID)
+}

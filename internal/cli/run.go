@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/sqlite"
+)
+
+const runHelp = `Run one action: save the request, send it at most once, follow its status, verify
+the evidence, and print the receipt.
+
+PROFILE is a file or a URL. From a URL, the URL's origin must be approved and must
+be the profile's own. The OpenAPI document is --openapi FILE; without it, it is read
+from the profile's origin. Nothing is read from, or sent to, an origin that is not
+approved with --approve, whatever the profile says.
+
+On a terminal the command shows what it would send and asks. --yes skips the
+question, for a caller that has authorized the action itself. Without a terminal
+and without --yes it refuses, before anything is read or saved.
+
+The request is in the ledger before it is sent, and what may have been sent is
+never sent again. Give --request-id to name the request yourself: the same ID asks
+again about the same request, without a second write.
+
+Progress goes to standard error, the receipt to standard output as JSON. pending
+and unknown (exit codes 4 and 5) can be settled later with 'agentic resume'.
+Ctrl-C (exit code 1) leaves the request in the ledger, to be resumed.`
+
+const prepareHelp = `Check an action, its input and its destination, and save the request without
+sending it, for example while somebody approves it. The request's ID and what it is
+bound to are printed.
+
+'agentic resume ID --send' sends it, once. The flags are those of run; --yes is
+accepted and asks nothing, because nothing is sent.`
+
+// runFlags are the flags of run and prepare.
+type runFlags struct {
+	planFlags
+	reachFlags
+	ledgerFlags
+	input     string
+	requestID string
+	yes       bool
+}
+
+func (f *runFlags) add(a *app, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.openapi, "openapi", "", "OpenAPI document `FILE` (default: read from the profile's approved origin)")
+	cmd.Flags().StringVar(&f.action, "action", "", "`ID` of the action (default: the profile's only one)")
+	cmd.Flags().StringVar(&f.input, "input", "", "the input, a JSON object: `JSON`, @FILE, or - for standard input (required)")
+	cmd.Flags().StringVar(&f.requestID, "request-id", "", "`ID` of the request, 8 to 128 of A-Z a-z 0-9 _ - (default: a new one)")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask: the action is already authorized")
+	f.ledgerFlags.add(cmd)
+	f.reachFlags.add(cmd)
+	a.jsonFlag(cmd)
+	complete(cmd, "input")
+	complete(cmd, "request-id")
+	_ = cmd.RegisterFlagCompletionFunc("action", a.completeAction)
+}
+
+// completeAction offers the actions of the profile that is already typed.
+func (a *app) completeAction(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 || isURL(args[0]) || args[0] == "-" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	data, err := a.read(args[0], agentic.MaxProfileBytes)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	p, _ := agentic.ParseProfile(data, agentic.Options{AllowLoopback: true})
+	if p == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return actionIDs(p), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) newRun() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run PROFILE --input JSON|@FILE|-",
+		Short: "Run an action at most once and print its receipt",
+		Long:  runHelp,
+		Example: `  agentic run https://support.example/agentic.json --approve https://support.example \
+      --input '{"subject":"The printer is on fire"}' --header-from-env 'Authorization=SUPPORT_AUTH'
+  agentic run agentic.json --openapi openapi.json --approve https://support.example --input @ticket.json --yes --json`,
+		Args: arguments(1, 1, "PROFILE"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runAction(cmd.Context(), args[0], &f) },
+	}
+	f.add(a, cmd)
+	return cmd
+}
+
+func (a *app) newPrepare() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     "prepare PROFILE --input JSON|@FILE|-",
+		Short:   "Save a request without sending it",
+		Long:    prepareHelp,
+		Example: "  agentic prepare agentic.json --openapi openapi.json --approve https://support.example --input @ticket.json",
+		Args:    arguments(1, 1, "PROFILE"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.prepareAction(cmd.Context(), args[0], &f) },
+	}
+	f.add(a, cmd)
+	return cmd
+}
+
+// session is an action that is ready to be saved: everything is checked that can
+// be checked before.
+type session struct {
+	client *client.Client
+	ledger *sqlite.Ledger
+	plan   *agentic.Plan
+	input  agentic.Input
+}
+
+func (s *session) close(err error) error { return errors.Join(err, s.ledger.Close()) }
+
+// begin checks flags, documents, input and approval, in this order, and then opens
+// the ledger.
+func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session, error) {
+	a.ledgerArgs, a.reachArgs = f.ledgerFlags.args(), f.reachFlags.args()
+	if f.input == "" {
+		return nil, &usageError{"--input is missing", "Give the action's input as --input JSON, --input @FILE or --input -."}
+	}
+	if profile == "-" && f.input == "-" {
+		return nil, &usageError{"standard input cannot hold both the profile and the input", "Save one of them to a file."}
+	}
+	header, err := a.header(f.headers)
+	if err != nil {
+		return nil, err
+	}
+	input, err := a.readInput(f.input)
+	if err != nil {
+		return nil, err
+	}
+	documents, err := f.transport("", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer documents.CloseIdleConnections()
+	plan, err := a.loadPlan(ctx, documents, agentic.Options{AllowLoopback: f.allowLoopback}, profile, f.planFlags)
+	if err != nil {
+		return nil, err
+	}
+	if err := documents.Approve(plan.Origin, plan.Action.ID); err != nil {
+		return nil, err
+	}
+	in, err := plan.CheckInput(input)
+	if err != nil {
+		return nil, err
+	}
+	t, err := f.transport(plan.Origin, header)
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := a.openLedger(ctx, f.path)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{ledger: ledger, plan: plan, input: in}
+	s.client, err = client.New(client.Config{
+		Ledger: ledger, Transport: t, Scope: f.scope(),
+		Observer: func(e client.Event) { a.showStep(describe(e)) },
+	})
+	if err != nil {
+		return nil, s.close(err)
+	}
+	return s, nil
+}
+
+func (a *app) runAction(ctx context.Context, profile string, f *runFlags) error {
+	if err := a.gate(f.yes, stdinUse(profile, f.input)); err != nil {
+		return err
+	}
+	s, err := a.begin(ctx, profile, f)
+	if err != nil {
+		return err
+	}
+	return s.close(a.execute(ctx, s, f))
+}
+
+// stdinUse is "-" when a document or the input is read from standard input.
+func stdinUse(profile, input string) string {
+	if profile == "-" {
+		return profile
+	}
+	return input
+}
+
+func (a *app) execute(ctx context.Context, s *session, f *runFlags) error {
+	attempted := false
+	if f.requestID != "" {
+		rec, err := s.client.Load(ctx, f.requestID)
+		if _, missing := errors.AsType[*client.NotFoundError](err); err != nil && !missing {
+			return err
+		}
+		if rec != nil && rec.State == client.Attempted {
+			attempted = true
+			a.say("request %s is already saved: it is not sent again", escape.Terminal(f.requestID))
+		}
+	}
+	// What was attempted is never sent again, so there is nothing to agree to.
+	if !f.yes && !attempted {
+		if err := a.confirm(ctx, s.plan, s.input, f.scope(), f.requestID); err != nil {
+			return err
+		}
+	}
+	res, err := s.client.Execute(ctx, client.Request{Plan: s.plan, Input: s.input.Body(), ID: f.requestID})
+	if err != nil {
+		return err
+	}
+	return a.settle(res)
+}
+
+// settle prints the receipt, says what may be done next, and sets the exit code.
+func (a *app) settle(res client.Result) error {
+	a.exit = outcomeExit(res.Receipt.Outcome)
+	switch res.Receipt.Outcome {
+	case agentic.Pending:
+		a.say("To ask again later: %s", escape.Terminal(a.resumeCommand(res.RequestID)))
+	case agentic.Unknown:
+		a.say("To ask again later: %s", escape.Terminal(a.resumeCommand(res.RequestID)))
+		a.say("Do not start the action anew before a person has looked: it may have happened.")
+	}
+	return a.writeReceipt(res.Receipt)
+}
+
+func (a *app) prepareAction(ctx context.Context, profile string, f *runFlags) error {
+	s, err := a.begin(ctx, profile, f)
+	if err != nil {
+		return err
+	}
+	rec, err := s.client.Prepare(ctx, client.Request{Plan: s.plan, Input: s.input.Body(), ID: f.requestID})
+	if err != nil {
+		return s.close(err)
+	}
+	if rec.State == client.Prepared {
+		a.say("To send it: %s --send", escape.Terminal(a.resumeCommand(rec.RequestID)))
+	}
+	return s.close(a.writeRecord(rec))
+}

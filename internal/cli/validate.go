@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/escape"
+)
+
+const validateHelp = `Check a profile, and with OPENAPI the binding of every action in it.
+
+Every problem is reported with its place, what is wrong and how to mend it. An
+error makes the document unusable; a warning does not. Nothing is read from the
+network: PROFILE and OPENAPI are files, and '-' as PROFILE is standard input.
+
+Without OPENAPI only the profile itself is checked. A profile whose actions name
+more than one OpenAPI document needs one call for each document; every action is
+looked up in the one that is given.`
+
+func (a *app) newValidate() *cobra.Command {
+	var opts agentic.Options
+	cmd := &cobra.Command{
+		Use:     "validate PROFILE [OPENAPI]",
+		Short:   "Check a profile and its OpenAPI binding",
+		Long:    validateHelp,
+		Example: "  agentic validate agentic.json openapi.json\n  curl -s https://support.example/agentic.json | agentic validate - --json",
+		Args:    arguments(1, 2, "PROFILE [OPENAPI]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			openapi := ""
+			if len(args) == 2 {
+				openapi = args[1]
+			}
+			return a.validate(args[0], openapi, opts)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.AllowLoopback, "allow-loopback", false, "accept an http origin on localhost, 127.0.0.1 or [::1]")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// validation is the result of validate.
+type validation struct {
+	Valid       bool                `json:"valid"`
+	Checked     []string            `json:"checked"` // "profile", and "openapi" when it was given
+	Origin      string              `json:"origin,omitempty"`
+	Digest      string              `json:"digest,omitempty"` // of the profile
+	Actions     []validAction       `json:"actions"`
+	Diagnostics agentic.Diagnostics `json:"diagnostics"`
+}
+
+type validAction struct {
+	ID          string `json:"id"`
+	Description string `json:"description"`
+	Submit      string `json:"submit,omitempty"` // URL of the POST; only when bound
+}
+
+func (a *app) validate(profile, openapi string, opts agentic.Options) error {
+	for _, name := range []string{profile, openapi} {
+		if isURL(name) {
+			return &usageError{"validate reads files, not " + name, "Save it first, such as with curl -o agentic.json."}
+		}
+	}
+	data, err := a.read(profile, agentic.MaxProfileBytes)
+	if err != nil {
+		return err
+	}
+	v := validation{Checked: []string{"profile"}, Actions: []validAction{}}
+	p, found := agentic.ParseProfile(data, opts)
+	var doc *agentic.OpenAPI
+	if openapi != "" {
+		v.Checked = append(v.Checked, "openapi")
+		if data, err = a.read(openapi, agentic.MaxOpenAPIBytes); err != nil {
+			return err
+		}
+		var ds agentic.Diagnostics
+		doc, ds = agentic.ParseOpenAPI(data)
+		found = append(found, ds...)
+	}
+	if p != nil {
+		v.Origin, v.Digest = p.Origin, p.Digest()
+		for _, action := range p.Actions {
+			va := validAction{ID: action.ID, Description: action.Description}
+			if doc != nil {
+				plan, ds := agentic.Bind(p, action.ID, doc)
+				found = append(found, ds...)
+				if plan != nil {
+					va.Submit = plan.SubmitURL()
+				}
+			}
+			v.Actions = append(v.Actions, va)
+		}
+	}
+	v.Diagnostics = unique(found)
+	v.Valid = !v.Diagnostics.HasErrors()
+	if !v.Valid {
+		a.exit = exitError
+	}
+	if a.json {
+		return a.writeJSON(v)
+	}
+	return a.print(v.text(profile, openapi))
+}
+
+// unique leaves out what several actions have in common.
+func unique(found agentic.Diagnostics) agentic.Diagnostics {
+	seen := make(map[agentic.Diagnostic]bool)
+	list := agentic.Diagnostics{}
+	for _, d := range found {
+		if !seen[d] {
+			seen[d] = true
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+func (v validation) text(profile, openapi string) []byte {
+	var b bytes.Buffer
+	for _, d := range v.Diagnostics {
+		file := profile
+		if d.Document == "openapi" {
+			file = openapi
+		}
+		writeDiagnostic(&b, file, d)
+	}
+	if v.Origin != "" {
+		field(&b, "origin", escape.Terminal(v.Origin))
+	}
+	for _, action := range v.Actions {
+		field(&b, "action", escape.Terminal(action.ID))
+		field(&b, "", escape.Terminal(action.Description))
+		if action.Submit != "" {
+			field(&b, "", "POST "+escape.Terminal(action.Submit))
+		}
+	}
+	what := "the profile and its OpenAPI binding"
+	if len(v.Checked) == 1 {
+		what = "the profile alone; give its OpenAPI document as well to check the binding"
+	}
+	verdict := "valid"
+	if !v.Valid {
+		verdict = "invalid"
+	}
+	fmt.Fprintf(&b, "%s: %s (checked: %s)\n", verdict, count(v.Diagnostics), what)
+	return b.Bytes()
+}
