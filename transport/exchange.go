@@ -37,6 +37,9 @@ type exchange struct {
 // errTimeLimit is the cause of a context that ended by the exchange's own limit.
 var errTimeLimit = errors.New("time limit of the exchange")
 
+// errNoStatus is for a status below 100, which net/http lets through.
+var errNoStatus = errors.New("no status of HTTP")
+
 func (x *exchange) run(caller context.Context) client.Exchange {
 	x.caller = caller
 	if !x.t.origins[x.origin] {
@@ -131,6 +134,9 @@ func (x *exchange) get(ctx context.Context, u *url.URL, h http.Header) *http.Req
 // is unusable.
 func (x *exchange) read(ctx context.Context, resp *http.Response) client.Exchange {
 	status := resp.StatusCode
+	if status < 100 {
+		return x.fail(ctx, errNoStatus, 0)
+	}
 	unusable := func(class client.ErrorClass, text string) client.Exchange {
 		return client.Exchange{Answer: agentic.Answer{Status: status}, Reach: client.Answered, Class: class,
 			Err: fmt.Errorf("%s: HTTP status %d: %s", x.origin, status, text)}

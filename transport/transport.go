@@ -97,6 +97,8 @@ type Transport struct {
 	config  Config
 	origins map[string]bool
 	http    *http.Transport
+
+	resolver *net.Resolver // nil is net.DefaultResolver; for tests of names
 }
 
 var _ client.Transport = (*Transport)(nil)
@@ -201,7 +203,9 @@ func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn
 	origin, _ := ctx.Value(originKey{}).(string)
 	plain := !strings.HasPrefix(origin, "https://")
 	d := net.Dialer{
-		Timeout: connectTimeout,
+		Timeout:   connectTimeout,
+		Resolver:  t.resolver,
+		KeepAlive: -1, // no connection outlives an exchange by more than idleTimeout
 		ControlContext: func(_ context.Context, _, address string, _ rawConn) error {
 			return t.checkAddress(address, plain)
 		},
