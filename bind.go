@@ -24,7 +24,7 @@ func Bind(profile *Profile, actionID string, doc *OpenAPI) (*Plan, Diagnostics) 
 	}
 	action := profile.Actions[i]
 	p := &Plan{Origin: profile.Origin, Action: action, Profile: profile, OpenAPI: doc}
-	b := &binder{checker: checker{document: "binding", source: doc.source}, paths: node{value: doc.root}.member("paths")}
+	b := &binder{checker: checker{document: "binding", source: doc.source}, root: node{value: doc.root}}
 	ds := Diagnostics{}
 	for _, role := range []struct {
 		name, id string
@@ -58,7 +58,7 @@ func Bind(profile *Profile, actionID string, doc *OpenAPI) (*Plan, Diagnostics) 
 // its places are in the OpenAPI document.
 type binder struct {
 	checker
-	paths node
+	root node
 }
 
 // operation is one operation of the document: where it is and what holds it.
@@ -76,11 +76,12 @@ func (op operation) String() string {
 // lookUp gives every operation of that ID. Members of "paths" that begin with
 // "x-" are extensions and hold none.
 func (b *binder) lookUp(id string) (ops []operation) {
-	for _, m := range b.paths.value.Members() {
+	paths := b.root.member("paths")
+	for _, m := range paths.value.Members() {
 		if strings.HasPrefix(m.Name, "x-") {
 			continue
 		}
-		item := node{value: m.Value, pointer: b.paths.pointer + "/" + strictjson.EscapeToken(m.Name)}
+		item := node{value: m.Value, pointer: paths.pointer + "/" + strictjson.EscapeToken(m.Name)}
 		for _, method := range methods {
 			op := item.member(method)
 			if s, ok := op.member("operationId").value.Text(); ok && s == id {
@@ -97,7 +98,7 @@ func (b *binder) operationMissing(profile *Profile, action int, role, id string)
 		Problem: fmt.Sprintf("The OpenAPI document has no operation %s, which the action names for %s.", quoted(id), role),
 		Remedy:  "Name the operationId of an operation of the OpenAPI document, or add it there.",
 	}
-	for _, m := range b.paths.value.Members() {
+	for _, m := range b.root.member("paths").value.Members() {
 		if _, ok := m.Value.Member("$ref"); ok {
 			d.Remedy += " Path items that are only a $ref are not followed."
 			break
@@ -166,8 +167,21 @@ func (b *binder) submission(op operation, p *Plan) {
 		b.fail(at, "body-not-json", fmt.Sprintf("The submission %s declares no request body of the media type application/json.", op),
 			`Add "application/json" to the content of the request body.`)
 	default:
-		p.schema = media.member("schema").value
+		p.schema = b.requestSchema(media.member("schema"))
 	}
+}
+
+// requestSchema is the schema of the request body, unless the document puts its
+// schemas into a dialect that is not JSON Schema 2020-12.
+func (b *binder) requestSchema(schema node) strictjson.Value {
+	dialect := b.root.member("jsonSchemaDialect")
+	s, _ := dialect.value.Text()
+	if dialect.missing() || s == "https://json-schema.org/draft/2020-12/schema" || strings.HasPrefix(s, "https://spec.openapis.org/oas/3.1/") {
+		return schema.value
+	}
+	b.warn(dialect, "schema-dialect", fmt.Sprintf("The dialect of the schemas, %s, is unknown, so no input is checked against them.", show(dialect.value)),
+		`Delete "jsonSchemaDialect" and write the schemas in JSON Schema 2020-12.`)
+	return strictjson.Value{}
 }
 
 // read checks a GET and takes its path. binding is the member of the profile

@@ -176,19 +176,14 @@ func (c *checker) profileMeaning(root node, p *Profile, opts Options) {
 // origin checks section 2: a canonical HTTPS origin, or HTTP on a loopback host
 // when that was asked for.
 func (c *checker) origin(n node, origin string, opts Options) {
-	if fault := originFault(origin); fault != "" {
-		c.fail(n, "origin-not-canonical", fmt.Sprintf("The origin %s %s.", quoted(origin), fault),
-			`Write scheme, host and port as a URL parser serializes them, such as "https://api.example" or "https://api.example:8443".`)
+	err := CheckOrigin(origin, opts)
+	if err == nil {
 		return
 	}
-	if strings.HasPrefix(origin, "https:") {
-		return
+	code, remedy := "origin-insecure", "Serve the origin over HTTPS; for local development, allow HTTP on loopback."
+	if originFault(origin) != "" {
+		code = "origin-not-canonical"
+		remedy = `Write scheme, host and port as a URL parser serializes them, such as "https://api.example" or "https://api.example:8443".`
 	}
-	problem := fmt.Sprintf("The origin %s is not HTTPS.", quoted(origin))
-	switch {
-	case !isLoopback(origin):
-		c.fail(n, "origin-insecure", problem, "Serve the origin over HTTPS.")
-	case !opts.AllowLoopback:
-		c.fail(n, "origin-insecure", problem, "Serve the origin over HTTPS, or allow loopback origins for local development.")
-	}
+	c.fail(n, code, fmt.Sprintf("The origin %s %s.", quoted(origin), err), remedy)
 }
