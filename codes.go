@@ -21,17 +21,21 @@ func Codes() []Code {
 			all = append(all, c)
 		}
 	}
-	add("profile/", slices.Concat(textCodes, shapeCodes, boundCodes, profileCodes))
-	add("openapi/", slices.Concat(textCodes, openAPICodes))
+	add("profile/", slices.Concat(sizeCodes, textCodes, shapeCodes, boundCodes, profileCodes))
+	add("openapi/", slices.Concat(sizeCodes, textCodes, openAPICodes))
 	add("binding/", bindingCodes)
-	add("input/", slices.Concat(textCodes, inputCodes))
+	add("input/", slices.Concat(sizeCodes, textCodes, inputCodes))
 	add("receipt/", slices.Concat(textCodes, shapeCodes))
 	return all
 }
 
-// textCodes are of every document: what is not strict JSON of a bounded size (D1).
-var textCodes = []Code{
+// sizeCodes are of the documents with a limit on their size.
+var sizeCodes = []Code{
 	{Code: "too-large", Meaning: "The document is larger than its limit."},
+}
+
+// textCodes are of every document that is not strict JSON (D1).
+var textCodes = []Code{
 	{Code: "not-json", Meaning: "The document is not JSON."},
 	{Code: "empty", Meaning: "The document holds no JSON value."},
 	{Code: "duplicate-member", Meaning: "An object has two members of one name."},
