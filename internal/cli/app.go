@@ -8,7 +8,7 @@
 // Not its job: any decision about a request. Package client has the order of
 // section 6 and package agentic the decisions; an outcome becomes an exit code
 // here and nothing else. It imports the root package, client, transport, sqlite,
-// internal/ticket, internal/strictjson and internal/escape.
+// and of internal ticket, inputschema, strictjson and escape.
 //
 // One command, straight down: Main makes an app of the process; app.run builds
 // the tree of commands (root.go) and gives the arguments to cobra; the command's

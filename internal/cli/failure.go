@@ -125,7 +125,7 @@ func (a *app) explain(err error) failure {
 	case errors.Is(err, context.Canceled):
 		f.Code, f.Message, f.Remedy = "interrupted", "interrupted: nothing was sent", ""
 	case errors.As(err, &file):
-		f.Code = "file"
+		f.Code, f.Remedy = "file", "Look at the name of the file and whether you may read it."
 	}
 	return f
 }

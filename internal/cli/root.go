@@ -52,6 +52,7 @@ func (a *app) newRoot() *cobra.Command {
 // usage error, because exit code 0 stands for a verified success.
 func asGroup(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			cmd.SetOut(cmd.ErrOrStderr())

@@ -9,6 +9,7 @@ import (
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/inputschema"
 	"github.com/agentic-go/agentic/sqlite"
 )
 
@@ -154,6 +155,9 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 	if err != nil {
 		return nil, err
 	}
+	if err := a.checkSchema(plan, in); err != nil {
+		return nil, err
+	}
 	t, err := f.transport(plan.Origin, header)
 	if err != nil {
 		return nil, err
@@ -171,6 +175,24 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 		return nil, s.close(err)
 	}
 	return s, nil
+}
+
+// checkSchema keeps an input at home that the OpenAPI document does not allow
+// (D18). A schema that cannot be checked is the service's to judge.
+func (a *app) checkSchema(plan *agentic.Plan, in agentic.Input) error {
+	schema := plan.RequestSchema()
+	if schema == nil {
+		return nil
+	}
+	found, err := inputschema.Check(schema, in.Body())
+	if err != nil {
+		a.say("the input was not checked against the request schema: %s", escape.Bounded(oneLine(err.Error()), 300))
+		return nil
+	}
+	if found.HasErrors() {
+		return &agentic.InputError{Diagnostics: found}
+	}
+	return nil
 }
 
 func (a *app) runAction(ctx context.Context, profile string, f *runFlags) error {

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/agentic-go/agentic/internal/ticket"
+)
+
+// TestMain makes this test binary the agentic command as well, for scripts and
+// for tests that need a process.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"agentic": func() { os.Exit(Main()) }})
+}
+
+// TestScripts runs testdata/script. With UPDATE_SCRIPTS=1 it rewrites what their
+// cmp commands expect.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("AGENTIC_LEDGER", filepath.Join(e.WorkDir, "state", "ledger.db"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "tickets": startService, "counted": counted, "capture": capture,
+		},
+	})
+}
+
+// exits CODE PROGRAM ARG... runs a program that has to end with that exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		failed, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = failed.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// capture NAME PREFIX SUFFIX sets a variable to what stands between the two in the
+// last standard output.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: capture NAME PREFIX SUFFIX")
+	}
+	_, rest, found := strings.Cut(ts.ReadFile("stdout"), args[1])
+	value, _, ended := strings.Cut(rest, args[2])
+	if !found || !ended {
+		ts.Fatalf("standard output has nothing between %q and %q", args[1], args[2])
+	}
+	ts.Setenv(args[0], value)
+}
+
+// services are the running ones by origin; scripts run side by side.
+var (
+	servicesMu sync.Mutex
+	services   = make(map[string]*tickets)
+)
+
+// tickets FAULT starts a ticket service, sets ORIGIN, and writes its documents to
+// agentic.json and openapi.json.
+func startService(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: tickets FAULT")
+	}
+	fault, err := ticket.ParseFault(args[0])
+	ts.Check(err)
+	s, err := startTickets(context.Background(), "127.0.0.1:0", ticket.Config{Fault: fault}, nil)
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.stop()) })
+	for _, name := range []string{"agentic.json", "openapi.json"} {
+		res, err := http.Get(s.origin + "/" + name)
+		ts.Check(err)
+		body, err := io.ReadAll(res.Body)
+		ts.Check(errors.Join(err, res.Body.Close()))
+		ts.Check(os.WriteFile(ts.MkAbs(name), body, 0o600))
+	}
+	ts.Setenv("ORIGIN", s.origin)
+	servicesMu.Lock()
+	defer servicesMu.Unlock()
+	services[s.origin] = s
+}
+
+// counted POSTS TICKETS compares the service's own counts.
+func counted(ts *testscript.TestScript, neg bool, args []string) {
+	servicesMu.Lock()
+	s := services[ts.Getenv("ORIGIN")]
+	servicesMu.Unlock()
+	if neg || len(args) != 2 || s == nil {
+		ts.Fatalf("usage: counted POSTS TICKETS, after tickets")
+	}
+	state, err := s.State(context.Background())
+	ts.Check(err)
+	if got, want := fmt.Sprint(state.Posts, state.Tickets), strings.Join(args, " "); got != want {
+		ts.Fatalf("the service counts posts and tickets as %s, want %s", got, want)
+	}
+}
