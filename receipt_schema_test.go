@@ -3,9 +3,7 @@ package agentic
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,10 +11,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
-
-type denyLoader struct{}
-
-func (denyLoader) Load(url string) (any, error) { return nil, fmt.Errorf("%s may not be loaded", url) }
 
 type ecmaPattern struct {
 	*regexp.Regexp
@@ -31,17 +25,13 @@ func compileECMA(pattern string) (jsonschema.Regexp, error) {
 
 func compileReceiptSchema(t testing.TB) *jsonschema.Schema {
 	t.Helper()
-	source, err := os.ReadFile("schemas/receipt-0.1.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(source))
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(ReceiptSchema()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const id = "https://ruagentic.org/schemas/receipt-0.1.schema.json"
 	c := jsonschema.NewCompiler()
-	c.UseLoader(denyLoader{})
+	c.UseLoader(denyAll{})
 	c.UseRegexpEngine(compileECMA)
 	if err := c.AddResource(id, doc); err != nil {
 		t.Fatal(err)

@@ -252,17 +252,11 @@ func (p *parser) value() (Value, error) {
 }
 
 // stringStart finds the opening quote of the valid string literal that ends
-// before end.
+// before end: a quote inside the literal has a backslash before it, and the
+// opening one never has.
 func (p *parser) stringStart(end int) int {
-	for i := end - 2; i >= 0; i-- {
-		if p.src[i] != '"' {
-			continue
-		}
-		back := 0
-		for i-1-back >= 0 && p.src[i-1-back] == '\\' {
-			back++
-		}
-		if back%2 == 0 {
+	for i := end - 2; i > 0; i-- {
+		if p.src[i] == '"' && p.src[i-1] != '\\' {
 			return i
 		}
 	}
