@@ -81,11 +81,13 @@ func (b *binder) lookUp(id string) (ops []operation) {
 		if strings.HasPrefix(m.Name, "x-") {
 			continue
 		}
-		item := node{value: m.Value, pointer: paths.pointer + "/" + strictjson.EscapeToken(m.Name)}
 		for _, method := range methods {
-			op := item.member(method)
-			if s, ok := op.member("operationId").value.Text(); ok && s == id {
-				ops = append(ops, operation{node: op, item: item, path: m.Name, method: method})
+			// Plain values first: nodes cost a pointer for each of thousands.
+			v, _ := m.Value.Member(method)
+			named, _ := v.Member("operationId")
+			if s, ok := named.Text(); ok && s == id {
+				item := node{value: m.Value, pointer: paths.pointer + "/" + strictjson.EscapeToken(m.Name)}
+				ops = append(ops, operation{node: item.member(method), item: item, path: m.Name, method: method})
 			}
 		}
 	}
