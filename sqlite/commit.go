@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"sync"
+)
+
+// committer folds the writes that wait into one commit. There is no goroutine of
+// its own: the first caller leads, and when it is done one of those that came
+// meanwhile leads the next batch, its own write in it. So a lonely write is
+// committed by its caller at once, and no caller works for others for ever.
+type committer struct {
+	begin, commit, rollback *sql.Stmt // of the one writing connection
+	killPoint               func(string)
+
+	mu    sync.Mutex
+	busy  bool     // somebody leads, or was told to
+	queue []*write // empty unless busy
+}
+
+// write is one caller's part of a batch. do may run more than once; the last run
+// counts. An error of do means that SQLite failed, not that the write was refused:
+// a refusal must leave nothing behind and is kept by the caller's closure.
+type write struct {
+	do     func() error
+	err    error
+	leads  bool          // was told to lead; guarded by committer.mu
+	signal chan struct{} // done, or leads
+}
+
+// maxBatch bounds how much is undone when one write of a batch fails.
+const maxBatch = 256
+
+// submit returns when the write is durable, or has failed and left nothing. When
+// ctx ends while the write waits in the queue, it is taken out and never runs;
+// once a batch has it, submit waits for the end, which SQLite's busy timeout
+// bounds, so that nobody is told of a cancellation that was a commit.
+func (c *committer) submit(ctx context.Context, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w := &write{do: do, signal: make(chan struct{}, 1)}
+	c.mu.Lock()
+	if !c.busy {
+		c.busy = true
+		c.mu.Unlock()
+		c.lead([]*write{w})
+		return w.err
+	}
+	c.queue = append(c.queue, w)
+	c.mu.Unlock()
+
+	select {
+	case <-w.signal:
+	case <-ctx.Done():
+		if c.withdraw(w) {
+			return ctx.Err()
+		}
+		<-w.signal
+	}
+	c.mu.Lock()
+	if !w.leads {
+		c.mu.Unlock()
+		return w.err
+	}
+	n := min(len(c.queue), maxBatch)
+	batch := slices.Clone(c.queue[:n]) // w is its first
+	c.queue = slices.Delete(c.queue, 0, n)
+	c.mu.Unlock()
+	c.lead(batch)
+	return w.err
+}
+
+// withdraw takes a write out of the queue, and passes the lead on if it had it.
+func (c *committer) withdraw(w *write) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.queue, w)
+	if i < 0 {
+		return false
+	}
+	c.queue = slices.Delete(c.queue, i, i+1)
+	if w.leads {
+		c.passOn()
+	}
+	return true
+}
+
+// passOn makes the first of the queue the leader. The caller has c.mu.
+func (c *committer) passOn() {
+	if len(c.queue) == 0 {
+		c.busy = false
+		return
+	}
+	c.queue[0].leads = true
+	c.queue[0].signal <- struct{}{}
+}
+
+// lead commits a batch whose first write is the caller's, tells the others, and
+// gives the lead away.
+func (c *committer) lead(batch []*write) {
+	began, err := c.run(batch)
+	if began && err != nil && len(batch) > 1 {
+		// One of them spoiled it for all: each for itself.
+		for i, w := range batch {
+			_, w.err = c.run(batch[i : i+1])
+		}
+	} else {
+		for _, w := range batch {
+			w.err = err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range batch[1:] {
+		w.signal <- struct{}{}
+	}
+	c.passOn()
+}
+
+// run makes one transaction of a batch. Contexts do not reach SQLite here: an
+// interrupt could come between a commit and its answer.
+func (c *committer) run(batch []*write) (began bool, err error) {
+	ctx := context.Background()
+	if _, err := c.begin.ExecContext(ctx); err != nil {
+		return false, err
+	}
+	for _, w := range batch {
+		if err := w.do(); err != nil {
+			_, _ = c.rollback.ExecContext(ctx) // fails when SQLite has rolled back by itself
+			return true, err
+		}
+	}
+	c.killPoint("sqlite/commit")
+	if _, err := c.commit.ExecContext(ctx); err != nil {
+		_, _ = c.rollback.ExecContext(ctx)
+		return true, err
+	}
+	c.killPoint("sqlite/committed")
+	return true, nil
+}

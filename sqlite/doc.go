@@ -1,0 +1,20 @@
+// Package sqlite keeps the ledger of an agent host in one SQLite file: the
+// embedded default, for every process and container of one machine.
+//
+// Its job is client.Ledger: what a request ID is bound to, who may submit it, who
+// executes it now, and every observation and receipt. A commit is on stable
+// storage before a call returns (section 6.2, 6.3 and 6.7, D8, D9). Whoever
+// executes a request holds a lock of the kernel that ends with its process, and
+// a fence number that ends its writes when that lock was lost all the same.
+//
+// Not its job: more than one machine (no network file system), deleting anything,
+// or encrypting the file; inputs and receipts in it can be sensitive (section 7).
+//
+// Beside PATH stand PATH-wal and PATH-shm, which belong to SQLite, and PATH.lock,
+// which must never be deleted while a process has the ledger open: two processes
+// with different lock files do not exclude each other. On systems other than
+// Linux and Windows it is a directory, PATH.locks.
+//
+// It imports agentic, client, modernc.org/sqlite (no cgo), goose for migrations,
+// and golang.org/x/sys for locks.
+package sqlite

@@ -1,0 +1,320 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	msqlite "modernc.org/sqlite"
+)
+
+// Config says where a ledger is. Only Path is needed.
+type Config struct {
+	// Path is the file. It is made with mode 0600, and its directory with 0700,
+	// when they are not there. An existing directory stays as it is; the rights of
+	// others on an existing file are taken away.
+	Path string
+
+	Clock  func() time.Time // nil is time.Now
+	Logger *slog.Logger     // nil discards
+
+	// KillPoint is called between two effects, for tests that end the process
+	// there. It must not panic, and is called from several goroutines:
+	//
+	//	sqlite/locked     the lock of a request is taken, nothing is written
+	//	sqlite/commit     a transaction is filled and not committed
+	//	sqlite/committed  it is durable, and nobody was told
+	//	sqlite/released   the lock of a request is given free
+	KillPoint func(name string)
+}
+
+// Ledger is a client.Ledger in a SQLite file. It is safe for concurrent use, and
+// any number of handles and processes may have the same file open.
+type Ledger struct {
+	clock     func() time.Time
+	logger    *slog.Logger
+	killPoint func(string)
+	path      string
+
+	locks   *lockTable
+	readers *sql.DB
+	load    *sql.Stmt // on readers
+	writer  *sql.DB   // one connection
+	conn    *sql.Conn // that connection
+	commits *committer
+	insert  insertStatements
+	update  updateStatements
+
+	mu      sync.Mutex
+	closing bool
+	calls   sync.WaitGroup // that use the connections
+}
+
+// busyTimeout bounds the wait for the write lock of SQLite, which another process
+// keeps for one commit only.
+const busyTimeout = 10 * time.Second
+
+// readConnections bounds the connections for Load, List and the first look of Begin.
+const readConnections = 4
+
+// Open opens the ledger, making and migrating the file when it has to. The error
+// is a *client.LedgerError with the reason (ErrNewer and the others of this
+// package), or that of ctx.
+func Open(ctx context.Context, c Config) (*Ledger, error) {
+	l := &Ledger{clock: c.Clock, logger: c.Logger, killPoint: c.KillPoint}
+	if l.clock == nil {
+		l.clock = time.Now
+	}
+	if l.logger == nil {
+		l.logger = slog.New(slog.DiscardHandler)
+	}
+	if l.killPoint == nil {
+		l.killPoint = func(string) {}
+	}
+	if err := l.open(ctx, c.Path); err != nil {
+		_ = l.closeFiles() // the first error counts
+		return nil, ledgerError("open", fmt.Errorf("%s: %w", c.Path, err))
+	}
+	l.logger.DebugContext(ctx, "ledger opened", "path", l.path)
+	return l, nil
+}
+
+func (l *Ledger) open(ctx context.Context, path string) error {
+	chooseSystemCalls()
+	path, err := place(path)
+	if err != nil {
+		return err
+	}
+	l.path = path
+	kernel, err := newKernelLock(path)
+	if err != nil {
+		return err
+	}
+	l.locks = &lockTable{kernel: kernel, closed: make(chan struct{}), held: map[lockKey][]chan struct{}{}}
+	if err := l.locks.acquire(ctx, openKey); err != nil {
+		return err
+	}
+	defer l.locks.release(openKey)
+	if err := makePrivate(path); err != nil {
+		return err
+	}
+	return l.connect(ctx)
+}
+
+// connect opens the connections. The caller has openKey.
+func (l *Ledger) connect(ctx context.Context) error {
+	var err error
+	if l.writer, err = sql.Open("sqlite", dsn(l.path, false)); err != nil {
+		return err
+	}
+	l.writer.SetMaxOpenConns(1)
+	if err := migrate(ctx, l.writer); err != nil {
+		return err
+	}
+	if l.conn, err = l.writer.Conn(ctx); err != nil {
+		return err
+	}
+	p := preparer{ctx: ctx, on: l.conn}
+	l.commits = &committer{
+		begin: p.prepare("BEGIN IMMEDIATE"), commit: p.prepare("COMMIT"), rollback: p.prepare("ROLLBACK"),
+		killPoint: l.killPoint,
+	}
+	l.insert, l.update = prepareInsert(&p), prepareUpdate(&p)
+	// A file that may only be read says so now, not when an action is about to run.
+	if _, err := p.exec(l.commits.begin); err != nil {
+		return err
+	}
+	if _, err := p.exec(l.commits.rollback); err != nil {
+		return err
+	}
+	if l.readers, err = sql.Open("sqlite", dsn(l.path, true)); err != nil {
+		return err
+	}
+	l.readers.SetMaxOpenConns(readConnections)
+	l.readers.SetMaxIdleConns(readConnections)
+	l.load, err = l.readers.PrepareContext(ctx, loadSQL)
+	return err
+}
+
+// Close waits for the calls that are writing and ends those that wait for a
+// request. A Hold that was not released loses its lock and writes nothing more.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	if l.closing {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closing = true
+	close(l.locks.closed)
+	l.mu.Unlock()
+	l.calls.Wait()
+	return ledgerError("close", l.closeFiles())
+}
+
+func (l *Ledger) closeFiles() error {
+	var errs []error
+	if l.readers != nil {
+		errs = append(errs, l.readers.Close())
+	}
+	if l.conn != nil {
+		errs = append(errs, l.conn.Close())
+	}
+	if l.writer != nil {
+		errs = append(errs, l.writer.Close()) // the last one writes the WAL back
+	}
+	if l.locks != nil {
+		errs = append(errs, l.locks.kernel.close())
+	}
+	return errors.Join(errs...)
+}
+
+// enter begins a call that uses the connections, unless the ledger is closed.
+func (l *Ledger) enter() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closing {
+		return ErrClosed
+	}
+	l.calls.Add(1)
+	return nil
+}
+
+// now is the ledger's clock in UTC with microseconds, without a monotonic part.
+func (l *Ledger) now() time.Time { return l.clock().UTC().Round(0).Truncate(time.Microsecond) }
+
+// chooseSystemCalls asks for locks that another descriptor's end does not drop,
+// and for the sync that leaves a file's times alone. Where the system has neither,
+// or SQLite was used before in this process, it goes on as it was.
+var chooseSystemCalls = sync.OnceFunc(func() {
+	_, _ = msqlite.OFDLocking(true)
+	_, _ = msqlite.Fdatasync(true)
+})
+
+// dsn is the file as a URI, so that no character of its path is an option, with
+// what has to hold on every connection: the busy timeout goes first.
+func dsn(path string, reader bool) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive of Windows
+	}
+	q := url.Values{
+		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
+		"_journal_mode": {"WAL"},
+		"_synchronous":  {"FULL"},
+		"_foreign_keys": {"1"},
+		"_dqs":          {"0"},
+		"_txlock":       {"immediate"},
+	}
+	if reader {
+		q.Set("_txlock", "deferred")
+		q.Set("_query_only", "1")
+	}
+	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+// place makes the directory when it is not there, and gives the one true path of
+// the file: every process has to find the same lock beside it.
+func place(path string) (string, error) {
+	if path == "" || strings.ContainsRune(path, 0) {
+		return "", fmt.Errorf("%w: no path", ErrPlace)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrPlace, err)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		return filepath.Join(dir, filepath.Base(path)), err
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(real)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%w: it is not a regular file", ErrPlace)
+	}
+	return real, err
+}
+
+// makePrivate makes the file with mode 0600, whatever the umask, before SQLite
+// does; SQLite gives -wal and -shm the mode of the file. An existing file is not
+// opened here: closing it could drop locks that SQLite has on it.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		return errors.Join(f.Chmod(0o600), f.Close())
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if runtime.GOOS == "windows" {
+		return nil // the directory's access list counts there
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if mode := info.Mode().Perm(); mode&0o077 != 0 {
+			if err := os.Chmod(name, mode&^0o077); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// openPrivate opens a file that only this user may use, making it when needed.
+func openPrivate(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.OpenFile(name, os.O_RDWR, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o600); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// preparer makes statements on a connection and keeps the first error for exec.
+type preparer struct {
+	ctx context.Context
+	on  *sql.Conn
+	err error
+}
+
+func (p *preparer) prepare(query string) *sql.Stmt {
+	if p.err != nil {
+		return nil
+	}
+	s, err := p.on.PrepareContext(p.ctx, query)
+	p.err = err
+	return s
+}
+
+func (p *preparer) exec(s *sql.Stmt) (sql.Result, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	return s.ExecContext(p.ctx)
+}
