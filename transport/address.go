@@ -84,9 +84,9 @@ func prefixes(texts ...string) []netip.Prefix {
 }
 
 // public reports whether addr is a public unicast address. An IPv4-mapped IPv6
-// address is not: it would be an IPv4 address in disguise.
+// address is not: it would be an IPv4 address in disguise. Nor is one with a
+// zone, which no Prefix contains.
 func public(addr netip.Addr) bool {
-	addr = addr.WithZone("") // a Prefix contains no address with a zone
 	if !addr.Is4() && !globalUnicast6.Contains(addr) {
 		return false
 	}

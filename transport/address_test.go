@@ -35,7 +35,7 @@ func TestPublic(t *testing.T) {
 		"2001::1": false, "2001:2::1": false, "2001:10::1": false, "2001:20::1": false, "2001:1ff:ffff::": false, "2001:db8::1": false,
 		"2002:7f00:1::": false, "2002:808:808::": false, "2620:4f:8000::1": false, "3fff::1": false, "3fff:fff::1": false,
 		"4000::1": false, "5f00::1": false, "fc00::1": false, "fd12:3456::1": false, "fe80::1": false, "fe80::1%eth0": false,
-		"fec0::1": false, "ff02::1": false, "ff0e::1": false, "2001:db8::1%eth0": false,
+		"fec0::1": false, "ff02::1": false, "ff0e::1": false, "2001:db8::1%eth0": false, "2606:4700::1111%eth0": false,
 	} {
 		if got := public(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("public(%s) = %v", addr, got)

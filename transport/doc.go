@@ -5,9 +5,12 @@
 // (section 2, section 6.8, D15), and that a submission leaves at most once.
 //
 // Not its job: deciding anything from an answer, sending again, following a
-// redirect, or reading the proxy settings of the environment. It logs nothing.
-// Its errors name an origin and an address, never a path, a request ID, a
-// header, a credential or text of the service.
+// redirect, or reading the proxy settings of the environment. It logs nothing,
+// and its errors name an origin and an address, never a path, a request ID, a
+// header, a credential or text of the service. One thing it cannot prevent:
+// net/http writes a line to the standard logger of package log when a service
+// sends bytes that nobody asked for over an HTTP/1 connection, and quotes them. A
+// program that keeps that logger on stderr may want to silence it.
 //
 // A submission has a connection of its own, an http.ClientConn, which has no
 // retry loop: net/http's Transport would send a POST with an Idempotency-Key

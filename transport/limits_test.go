@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +197,30 @@ func TestTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNothingStays: exchanges that end badly leave no goroutine behind.
+func TestNothingStays(t *testing.T) {
+	s := newRawServer(t, func(s *rawServer, c *net.TCPConn, n int64) {
+		s.readBytes(c, -1)
+		if n%2 == 0 {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+		}
+		io.Copy(io.Discard, c)
+	})
+	tr := newTransport(t, s.origin)
+	before := runtime.NumGoroutine()
+	for range 20 {
+		sub, r := submission(s.origin), read(s.origin, "/requests/1")
+		sub.Timeout, r.Timeout = 5*time.Millisecond, 5*time.Millisecond
+		tr.Submit(context.Background(), sub)
+		tr.Get(context.Background(), r)
+	}
+	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
 	}
 }
 

@@ -110,3 +110,22 @@ func TestReplayIsReal(t *testing.T) {
 		t.Errorf("%d POSTs for two: net/http does not replay any more", n)
 	}
 }
+
+// TestPoolIsNotUsed leaves an idle connection behind and breaks the next request
+// on any of them: the POST arrives once, on a connection of its own.
+func TestPoolIsNotUsed(t *testing.T) {
+	s := newRawServer(t, func(s *rawServer, c *net.TCPConn, n int64) {
+		s.readBytes(c, -1)
+		if n != 2 {
+			io.WriteString(c, okAnswer)
+			s.readBytes(c, -1)
+		}
+	})
+	tr := newTransport(t, s.origin)
+	expect(t, tr.Get(context.Background(), read(s.origin, "/requests/1")), result{200, client.Answered, ""})
+	expect(t, tr.Submit(context.Background(), submission(s.origin)), result{0, client.MaybeSent, client.ClassBroken})
+	if posts, conns := s.posts.Load(), s.conns.Load(); posts != 1 || conns != 2 {
+		t.Errorf("%d POSTs over %d connections, want 1 over 2", posts, conns)
+	}
+	tr.CloseIdleConnections() // the server waits for the pool's connection to end
+}
