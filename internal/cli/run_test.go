@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentic-go/agentic/internal/ticket"
+)
+
+// startTestTickets is a ticket service in this process.
+func startTestTickets(t *testing.T, fault ticket.Fault) *tickets {
+	t.Helper()
+	s, err := startTickets(context.Background(), "127.0.0.1:0", ticket.Config{Fault: fault}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// between serves a ticket service behind a handler of the test.
+func between(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, next http.Handler)) (origin string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin = "http://" + l.Addr().String()
+	s, err := ticket.Open(context.Background(), ticket.Config{Origin: origin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(w, r, s.Handler()) })}
+	go server.Serve(l)
+	t.Cleanup(func() {
+		server.Close()
+		s.Close()
+	})
+	return origin
+}
+
+// A credential goes with the exchanges of the action to the profile's origin, and
+// with nothing else; its value is in no output.
+func TestHeaderFromEnv(t *testing.T) {
+	const secret = "Bearer very-secret-value"
+	var mu sync.Mutex
+	var seen []string
+	origin := between(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		mu.Lock()
+		path := strings.Split(r.URL.Path, "/")[1]
+		seen = append(seen, r.Method+" "+path+" "+r.Header.Get("Authorization"))
+		mu.Unlock()
+		next.ServeHTTP(w, r)
+	})
+	cmd := command(t, "run", origin+"/agentic.json", "--approve", origin, "--allow-loopback", "--input", `{"subject":"x"}`,
+		"--yes", "--header-from-env", "Authorization=TEST_TOKEN")
+	cmd.Env = append(cmd.Env, "TEST_TOKEN="+secret)
+	code, out, diag := exitOf(t, cmd)
+	if code != exitOK || strings.Contains(out+diag, "very-secret") {
+		t.Fatalf("exit code %d, stdout %s, stderr %s", code, out, diag)
+	}
+	want := []string{"GET agentic.json ", "GET openapi.json ", "POST tickets " + secret, "GET requests " + secret, "GET tickets " + secret}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(seen, want) {
+		t.Errorf("requests %q, want %q", seen, want)
+	}
+	for _, value := range []string{"", "two\nlines", " blank"} {
+		cmd := command(t, "run", "absent.json", "--input", "{}", "--yes", "--header-from-env", "Authorization=TEST_TOKEN")
+		cmd.Env = append(cmd.Env, "TEST_TOKEN="+value)
+		if code, _, diag := exitOf(t, cmd); code != exitUsage || !strings.Contains(diag, "TEST_TOKEN") || strings.Contains(diag, "lines") {
+			t.Errorf("value %q: exit code %d, stderr %s", value, code, diag)
+		}
+	}
+}
+
+// An interrupted run says that the request is saved and how to go on; nothing is
+// sent a second time.
+func TestInterrupt(t *testing.T) {
+	arrived := make(chan struct{})
+	var mu sync.Mutex
+	posts := 0
+	origin := between(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method != http.MethodPost {
+			next.ServeHTTP(w, r)
+			return
+		}
+		mu.Lock()
+		posts++
+		mu.Unlock()
+		close(arrived)
+		<-r.Context().Done() // no answer, ever
+	})
+	cmd := command(t, "run", origin+"/agentic.json", "--approve", origin, "--allow-loopback", "--input", `{"subject":"x"}`,
+		"--yes", "--json", "--request-id", "interrupted-1")
+	errPipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-arrived
+		_ = cmd.Process.Signal(os.Interrupt)
+	}()
+	var diag strings.Builder
+	for lines := bufio.NewScanner(errPipe); lines.Scan(); {
+		diag.WriteString(lines.Text() + "\n")
+	}
+	_ = cmd.Wait() // the exit code is looked at
+	if code := cmd.ProcessState.ExitCode(); code != exitError || !strings.Contains(out.String(), `"code":"interrupted"`) ||
+		!strings.Contains(diag.String(), "request interrupted-1 is saved") ||
+		!strings.Contains(diag.String(), "agentic resume interrupted-1 --approve "+origin) {
+		t.Fatalf("exit code %d, stdout %s, stderr %s", code, out.String(), diag.String())
+	}
+	resume := command(t, "resume", "interrupted-1", "--approve", origin, "--allow-loopback", "--json")
+	resume.Env = cmd.Env // the same ledger
+	code, receipt, _ := exitOf(t, resume)
+	mu.Lock()
+	defer mu.Unlock()
+	if code != exitUnknown || !strings.Contains(receipt, `"outcome":"unknown"`) || posts != 1 {
+		t.Errorf("resume: exit code %d, %s; %d POSTs", code, receipt, posts)
+	}
+}
