@@ -3,7 +3,8 @@
 //
 // Its job is to be pure: every function maps bytes and values to values. It has
 // no clock, file, socket, database or goroutine; package client does the work
-// and package transport the talking. It imports internal/strictjson only.
+// and package transport the talking. It imports internal/strictjson, and
+// golang.org/x/net/idna for hosts in punycode.
 //
 // The path of one action through this package: Load (ParseProfile,
 // ParseOpenAPI, Bind) gives a Plan; Plan.CheckInput gives an Input; DecideStatus
