@@ -38,9 +38,9 @@ build: ## build the static binary ./agentic, stamped with the version of its com
 .PHONY: test
 test: ## run all tests, the concurrent packages under the race detector (RACE=auto|on|off)
 	@$(if $(race_flags),,echo "make: no race detector in this run (RACE=$(RACE), C compiler: $(or $(have_cc),none))" >&2)
-	pkgs=$$($(GO) list ./... | grep -xE '$(PURE)'); \
+	@pkgs=$$($(GO) list ./... | grep -xE '$(PURE)'); \
 		$(GO) test -count=1 -timeout $(TIMEOUT) $$pkgs
-	pkgs=$$($(GO) list ./... | grep -vxE '$(PURE)'); \
+	@pkgs=$$($(GO) list ./... | grep -vxE '$(PURE)'); \
 		CGO_ENABLED=$(if $(race_flags),1,0) $(GO) test -count=1 -timeout $(TIMEOUT) $(race_flags) $$pkgs
 
 .PHONY: race
@@ -81,12 +81,11 @@ lint-build: ## the product builds without cgo on every platform
 	done
 
 # Fuzz targets and benchmarks are found by their names, so none can be left out.
-# git grep is not used: a file that is not committed yet counts too.
-find_tests = grep -rlE '^func $(1)[A-Z_0-9][A-Za-z0-9_]*\(' --include='*_test.go' --exclude-dir=testdata --exclude-dir='.*' ./*
+find_tests = find . -name '*_test.go' ! -path '*/testdata/*' ! -path './.*' -exec grep -lE '^func $(1)[A-Z_0-9][A-Za-z0-9_]*\(' {} + | LC_ALL=C sort
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each (default 10s)
-	@$(call find_tests,Fuzz) | LC_ALL=C sort | while read -r file; do \
+	@$(call find_tests,Fuzz) | while read -r file; do \
 		sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' "$$file" | while read -r name; do \
 			echo "== $$name in $${file%/*}"; \
 			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null; \
@@ -95,8 +94,8 @@ fuzz: ## run every fuzz target for FUZZTIME each (default 10s)
 
 .PHONY: bench
 bench: ## run the benchmarks, one package at a time (BENCH=regexp BENCHTIME=1s)
-	dirs=$$($(call find_tests,Benchmark) | xargs -n 1 dirname | LC_ALL=C sort -u); \
-		$(GO) test -p 1 -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $$dirs
+	@dirs=$$($(call find_tests,Benchmark) | xargs -n 1 dirname | sort -u); \
+		$(GO) test -p 1 -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $$dirs
 
 .PHONY: cover
 cover: ## measure coverage of the whole by all tests, into dist/cover.html
