@@ -157,7 +157,7 @@ func TestCheckHostile(t *testing.T) {
 			if costly := errors.Is(err, ErrUnsupported) && strings.Contains(err.Error(), errCostly.Error()); costly != tt.costly {
 				t.Errorf("costly is %v: %v", costly, err)
 			}
-			if took > 20*time.Second {
+			if took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})
