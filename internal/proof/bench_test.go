@@ -1,0 +1,115 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/ticket"
+)
+
+// BenchmarkExecute compares a verified action (two durable commits, a POST over
+// its own connection, two reads) with the bare three HTTP calls over kept-alive
+// connections, against the same service in the same run. The ratio is what
+// counts: actions/s of execute divided by actions/s of bare.
+func BenchmarkExecute(b *testing.B) {
+	s := serve(b, ticket.Normal, nil)
+	c, ledger, err := newHost(b.Context(), s.origin, filepath.Join(b.TempDir(), "ledger.db"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ledger.Close()
+	p, err := plan(s.origin)
+	if err != nil {
+		b.Fatal(err)
+	}
+	execute := func() error {
+		res, err := c.Execute(context.Background(), client.Request{Plan: p, Input: []byte(input)})
+		if err == nil && res.Receipt.Evidence == nil {
+			err = fmt.Errorf("outcome %s: %s", res.Receipt.Outcome, res.Receipt.Reason)
+		}
+		return err
+	}
+	bareClient := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	bare := func() error { return threeCalls(bareClient, s.origin) }
+
+	for _, callers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("bare/callers=%d", callers), func(b *testing.B) { concurrently(b, callers, bare) })
+		b.Run(fmt.Sprintf("execute/callers=%d", callers), func(b *testing.B) { concurrently(b, callers, execute) })
+	}
+}
+
+func concurrently(b *testing.B, callers int, f func() error) {
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := f(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "actions/s")
+}
+
+// threeCalls is what an agent without any of this does when all goes well.
+func threeCalls(c *http.Client, origin string) error {
+	id := uuid.Must(uuid.NewV7()).String()
+	post, err := http.NewRequest(http.MethodPost, origin+"/tickets", bytes.NewReader([]byte(input)))
+	if err != nil {
+		return err
+	}
+	post.Header.Set("Content-Type", "application/json")
+	post.Header.Set("Idempotency-Key", id)
+	if _, err := call(c, post); err != nil {
+		return err
+	}
+	get, err := http.NewRequest(http.MethodGet, origin+"/requests/"+id, nil)
+	if err != nil {
+		return err
+	}
+	body, err := call(c, get)
+	if err != nil {
+		return err
+	}
+	var status struct {
+		ResourceID string `json:"resource_id"`
+	}
+	if err := json.Unmarshal(body, &status); err != nil {
+		return err
+	}
+	get, err = http.NewRequest(http.MethodGet, origin+"/tickets/"+status.ResourceID, nil)
+	if err != nil {
+		return err
+	}
+	_, err = call(c, get)
+	return err
+}
+
+func call(c *http.Client, r *http.Request) ([]byte, error) {
+	resp, err := c.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode >= 300 {
+		err = fmt.Errorf("%s %s: %s", r.Method, r.URL.Path, resp.Status)
+	}
+	return body, err
+}
