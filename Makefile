@@ -38,10 +38,12 @@ build: ## build the static binary ./agentic, stamped with the version of its com
 .PHONY: test
 test: ## run all tests, the concurrent packages under the race detector (RACE=auto|on|off)
 	@$(if $(race_flags),,echo "make: no race detector in this run (RACE=$(RACE), C compiler: $(or $(have_cc),none))" >&2)
-	@pkgs=$$($(GO) list ./... | grep -xE '$(PURE)'); \
-		$(GO) test -count=1 -timeout $(TIMEOUT) $$pkgs
-	@pkgs=$$($(GO) list ./... | grep -vxE '$(PURE)'); \
-		CGO_ENABLED=$(if $(race_flags),1,0) $(GO) test -count=1 -timeout $(TIMEOUT) $(race_flags) $$pkgs
+	@pure=$$($(GO) list ./... | grep -xE '$(PURE)'); \
+		other=$$($(GO) list ./... | grep -vxE '$(PURE)'); \
+		rc=0; \
+		$(GO) test -count=1 -timeout $(TIMEOUT) $$pure || rc=1; \
+		CGO_ENABLED=$(if $(race_flags),1,0) $(GO) test -count=1 -timeout $(TIMEOUT) $(race_flags) $$other || rc=1; \
+		exit $$rc
 
 .PHONY: race
 race: ## run every test under the race detector

@@ -104,7 +104,7 @@ func longest(importPath string) (line string, ok bool) {
 func ruleBans(t *tree, out *findings) {
 	for f := range t.production {
 		for _, b := range bans {
-			if !in(b.in, f.pkg) || in(b.but, f.pkg) {
+			if !in(b.in, f.pkg) || in(b.but, f.pkg) || in(b.but, f.path) {
 				continue
 			}
 			f.uses(b.path, func(sel *ast.SelectorExpr) {
