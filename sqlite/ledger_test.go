@@ -53,6 +53,7 @@ func TestLedger(t *testing.T) {
 		}
 	})
 }
+
 // takeOver breaks a hold as a lock file that somebody deleted does: the next
 // process locks another file, and only the fence is left.
 func takeOver(t *testing.T, path string, _ client.Scope, _ string) {

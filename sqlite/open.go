@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -54,6 +55,7 @@ type Ledger struct {
 	commits *committer
 	insert  insertStatements
 	update  updateStatements
+	toClose []io.Closer // statements on conn
 
 	mu      sync.Mutex
 	closing bool
@@ -125,6 +127,7 @@ func (l *Ledger) connect(ctx context.Context) error {
 		return err
 	}
 	p := preparer{ctx: ctx, on: l.conn}
+	defer func() { l.toClose = p.made }()
 	l.commits = &committer{
 		begin: p.prepare("BEGIN IMMEDIATE"), commit: p.prepare("COMMIT"), rollback: p.prepare("ROLLBACK"),
 		killPoint: l.killPoint,
@@ -166,11 +169,15 @@ func (l *Ledger) closeFiles() error {
 	if l.readers != nil {
 		errs = append(errs, l.readers.Close())
 	}
+	// SQLite ends a connection, and writes the WAL back, only without statements.
+	for _, s := range l.toClose {
+		errs = append(errs, s.Close())
+	}
 	if l.conn != nil {
 		errs = append(errs, l.conn.Close())
 	}
 	if l.writer != nil {
-		errs = append(errs, l.writer.Close()) // the last one writes the WAL back
+		errs = append(errs, l.writer.Close())
 	}
 	if l.locks != nil {
 		errs = append(errs, l.locks.kernel.close())
@@ -298,9 +305,10 @@ func openPrivate(name string) (*os.File, error) {
 
 // preparer makes statements on a connection and keeps the first error for exec.
 type preparer struct {
-	ctx context.Context
-	on  *sql.Conn
-	err error
+	ctx  context.Context
+	on   *sql.Conn
+	made []io.Closer
+	err  error
 }
 
 func (p *preparer) prepare(query string) *sql.Stmt {
@@ -308,7 +316,11 @@ func (p *preparer) prepare(query string) *sql.Stmt {
 		return nil
 	}
 	s, err := p.on.PrepareContext(p.ctx, query)
-	p.err = err
+	if err != nil {
+		p.err = err
+		return nil
+	}
+	p.made = append(p.made, s)
 	return s
 }
 

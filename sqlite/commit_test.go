@@ -1,0 +1,238 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// testTable adds a table to the file, and gives an insert on the writing connection.
+func testTable(t *testing.T, l *Ledger) *sql.Stmt {
+	t.Helper()
+	if _, err := l.conn.ExecContext(t.Context(), `CREATE TABLE test (n INTEGER PRIMARY KEY)`); err != nil {
+		t.Fatal(err)
+	}
+	insert, err := l.conn.PrepareContext(t.Context(), `INSERT INTO test (n) VALUES (?)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = insert.Close() })
+	return insert
+}
+
+// stuck is a committer whose leader stands in its transaction until leave is closed.
+type stuck struct {
+	*committer
+	leave  chan struct{}
+	leader chan error
+}
+
+func newStuck(c *committer) *stuck {
+	s := &stuck{committer: c, leave: make(chan struct{}), leader: make(chan error, 1)}
+	in := make(chan struct{})
+	go func() {
+		s.leader <- s.submit(context.Background(), func() error {
+			close(in)
+			<-s.leave
+			return nil
+		})
+	}()
+	<-in
+	return s
+}
+
+// waitFor waits until so many writes are queued.
+func (s *stuck) waitFor(t *testing.T, n int) {
+	t.Helper()
+	for range 5000 {
+		s.mu.Lock()
+		got := len(s.queue)
+		s.mu.Unlock()
+		if got == n {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("the queue does not get to %d", n)
+}
+
+// A write that fails in a batch leaves nothing, and the others stand.
+func TestBatchWithFailures(t *testing.T) {
+	l := openTest(t, Config{})
+	insert := testTable(t, l)
+
+	s := newStuck(l.commits)
+	const n = 40
+	failure := errors.New("spoiled")
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			errs[i] = l.commits.submit(context.Background(), func() error {
+				if _, err := insert.Exec(i); err != nil {
+					return err
+				}
+				switch {
+				case i%8 == 3:
+					return failure // after it wrote
+				case i%8 == 5:
+					_, err := insert.Exec(i) // SQLite's own refusal
+					return err
+				}
+				return nil
+			})
+		})
+	}
+	s.waitFor(t, n)
+	close(s.leave)
+	wg.Wait()
+	if err := <-s.leader; err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range errs {
+		var found int
+		if err := l.readers.QueryRow(`SELECT count(*) FROM test WHERE n = ?`, i).Scan(&found); err != nil {
+			t.Fatal(err)
+		}
+		spoiled := i%8 == 3 || i%8 == 5
+		if spoiled != (err != nil) || spoiled != (found == 0) {
+			t.Errorf("write %d: error %v, %d rows", i, err, found)
+		}
+	}
+}
+
+// A context that ends in the queue takes its write out, and the lead goes on; one
+// that ends when the write is in a batch changes nothing.
+func TestWithdraw(t *testing.T) {
+	s := newStuck(openTest(t, Config{}).commits)
+	type result struct {
+		err error
+		ran bool
+	}
+	start := func(ctx context.Context) <-chan result {
+		c := make(chan result, 1)
+		go func() {
+			ran := false
+			err := s.submit(ctx, func() error { ran = true; return nil })
+			c <- result{err, ran}
+		}()
+		return c
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	gone := start(ctx)
+	s.waitFor(t, 1)
+	stays := start(context.Background())
+	s.waitFor(t, 2)
+	cancel()
+	if r := <-gone; !errors.Is(r.err, context.Canceled) || r.ran {
+		t.Errorf("a write that was withdrawn: %+v", r)
+	}
+	close(s.leave)
+	if err := <-s.leader; err != nil {
+		t.Error(err)
+	}
+	if r := <-stays; r.err != nil || !r.ran {
+		t.Errorf("the write behind it: %+v", r)
+	}
+	if r := <-start(context.Background()); r.err != nil || !r.ran {
+		t.Errorf("a write afterwards: %+v", r)
+	}
+	if r := <-start(ctx); !errors.Is(r.err, context.Canceled) || r.ran {
+		t.Errorf("a write of an ended context: %+v", r)
+	}
+}
+
+// Whatever the moment at which a context ends: an error of the context means that
+// nothing was written, and no error that it was.
+func TestCancelStorm(t *testing.T) {
+	l := openTest(t, Config{})
+	insert := testTable(t, l)
+	const n = 400
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for worker := range 16 {
+		wg.Go(func() {
+			for i := worker; i < n; i += 16 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*7%40)*100*time.Microsecond)
+				errs[i] = l.commits.submit(ctx, func() error { _, err := insert.Exec(i); return err })
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		var found int
+		if err := l.readers.QueryRow(`SELECT count(*) FROM test WHERE n = ?`, i).Scan(&found); err != nil {
+			t.Fatal(err)
+		}
+		if (err == nil) != (found == 1) {
+			t.Errorf("write %d: %v, %d rows", i, err, found)
+		}
+	}
+}
+
+// Both kinds of lock of a Unix system exclude, wait, wake and end.
+func TestLockTable(t *testing.T) {
+	for name, newLock := range kernelLocks {
+		t.Run(name, func(t *testing.T) {
+			path := t.TempDir() + "/ledger.db"
+			tables := make([]*lockTable, 2)
+			for i := range tables {
+				k, err := newLock(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer k.close()
+				tables[i] = &lockTable{kernel: k, closed: make(chan struct{}), held: map[lockKey][]chan struct{}{}}
+			}
+			counts := make([]atomic.Int32, 4) // never added to: only the lock keeps them right
+			var wg sync.WaitGroup
+			for worker := range 16 {
+				wg.Go(func() {
+					for i := range 50 {
+						k := lockKey(i%len(counts)) << 60
+						if err := tables[worker%2].acquire(t.Context(), k); err != nil {
+							t.Error(err)
+							return
+						}
+						n := &counts[i%len(counts)]
+						n.Store(n.Load() + 1)
+						if err := tables[worker%2].release(k); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			for i, want := range []int32{208, 208, 192, 192} {
+				if got := counts[i].Load(); got != want {
+					t.Errorf("key %d was counted %d times, want %d", i, got, want)
+				}
+			}
+
+			if err := tables[0].acquire(t.Context(), openKey); err != nil {
+				t.Fatal(err)
+			}
+			for i, table := range tables {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				if err := table.acquire(ctx, openKey); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("table %d: %v", i, err)
+				}
+				cancel()
+			}
+			if err := tables[0].kernel.close(); err != nil { // as the end of a process does
+				t.Fatal(err)
+			}
+			if err := tables[1].acquire(t.Context(), openKey); err != nil {
+				t.Fatal(err)
+			}
+			if err := tables[1].release(openKey); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
