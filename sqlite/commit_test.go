@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/agentic-go/agentic/client"
 )
 
 // testTable adds a table to the file, and gives an insert on the writing connection.
@@ -143,6 +145,49 @@ func TestWithdraw(t *testing.T) {
 	}
 	if r := <-start(ctx); !errors.Is(r.err, context.Canceled) || r.ran {
 		t.Errorf("a write of an ended context: %+v", r)
+	}
+}
+
+// A Begin that is cancelled in the queue has bound nothing and holds nothing, and a
+// Finish that is cancelled there has appended nothing.
+func TestBeginWithdrawn(t *testing.T) {
+	l := openTest(t, Config{})
+	old, fresh := bindingOf("request-1"), bindingOf("request-2")
+	h, err := l.Begin(t.Context(), old, client.IntendSubmit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Release()
+	s := newStuck(l.commits)
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error, 2)
+	go func() { _, err := l.Begin(ctx, fresh, client.IntendSubmit); errs <- err }()
+	s.waitFor(t, 1)
+	go func() { errs <- h.Finish(ctx, nil, pendingOf(old)) }()
+	s.waitFor(t, 2)
+	cancel()
+	for range 2 {
+		if err := <-errs; !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrLedger) {
+			t.Errorf("cancelled in the queue: %v", err)
+		}
+	}
+	close(s.leave)
+	if err := <-s.leader; err != nil {
+		t.Fatal(err)
+	}
+	var missing *client.NotFoundError
+	if _, err := l.Load(t.Context(), fresh.Scope, fresh.RequestID); !errors.As(err, &missing) {
+		t.Errorf("Load of what was not bound: %v", err)
+	}
+	if r, err := l.Load(t.Context(), old.Scope, old.RequestID); err != nil || len(r.Receipts) != 0 {
+		t.Errorf("Load: %v, %v", r, err)
+	}
+	again, err := l.Begin(t.Context(), fresh, client.IntendSubmit)
+	if err != nil || !again.MaySubmit() {
+		t.Fatalf("Begin again: %v", err)
+	}
+	if err := errors.Join(again.Release(), h.Finish(t.Context(), nil, pendingOf(old))); err != nil {
+		t.Fatal(err)
 	}
 }
 

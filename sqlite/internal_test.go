@@ -206,6 +206,51 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// A file that another program keeps locked is an error with a name, for everybody
+// who waits at once and not one after the other.
+func TestBusy(t *testing.T) {
+	l := openTest(t, Config{})
+	if _, err := l.conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 200"); err != nil {
+		t.Fatal(err)
+	}
+	other, err := sql.Open("sqlite", dsn(l.path, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			b := bindingOf(fmt.Sprintf("request-%d", i))
+			if _, err := l.Begin(t.Context(), b, client.IntendSubmit); !errors.Is(err, ErrBusy) {
+				t.Errorf("Begin in a locked file: %v", err)
+			}
+			if r, err := l.Load(t.Context(), b.Scope, b.RequestID); r != nil || errors.Is(err, client.ErrLedger) {
+				t.Errorf("Load in a locked file: %v, %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("32 callers waited %v for one lock of 0.2 s", took)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	h, err := l.Begin(t.Context(), bindingOf("request-1"), client.IntendSubmit)
+	if err != nil || !h.MaySubmit() {
+		t.Fatalf("Begin when the file is free: %v", err)
+	}
+	if err := h.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The file's own guards: what was saved cannot be changed, by any program that
 // keeps the schema.
 func TestSchemaGuards(t *testing.T) {
@@ -256,6 +301,8 @@ func TestDamagedRows(t *testing.T) {
 		"first receipt less":    `DELETE FROM ledger_entry WHERE seq = 1`,
 		"a receipt more":        `INSERT INTO ledger_entry (request, seq, observations) VALUES (1, 3, '[]')`,
 		"a gap":                 `UPDATE ledger_entry SET seq = 9 WHERE seq = 2`,
+		"a time too far off":    `UPDATE ledger_request SET seen_at = 9223372036854775807`,
+		"attempt after seen":    `UPDATE ledger_request SET attempted_at = seen_at + 1`,
 		"entries":               `UPDATE ledger_request SET entries = -1`,
 		"receipt not JSON":      `UPDATE ledger_entry SET receipt = 'succeeded'`,
 		"receipt empty":         `UPDATE ledger_entry SET receipt = ''`,

@@ -61,7 +61,10 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 	l.killPoint("sqlite/locked")
 	h := &hold{ledger: l, key: key}
 	if err := h.begin(ctx, scope, requestID, b, intent); err != nil {
-		return nil, errors.Join(err, l.locks.release(key))
+		if unlockErr := l.locks.release(key); unlockErr != nil {
+			err = errors.Join(err, unlockErr)
+		}
+		return nil, err
 	}
 	return h, nil
 }

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	msqlite "modernc.org/sqlite"
@@ -239,7 +240,7 @@ func place(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := makeDir(filepath.Dir(path)); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrPlace, err)
 	}
 	real, err := filepath.EvalSymlinks(path)
@@ -257,13 +258,49 @@ func place(path string) (string, error) {
 	return real, err
 }
 
+// makeDir makes a directory and those above it, each on stable storage: what is
+// committed into a directory that a power failure takes away is lost with it.
+func makeDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return &os.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := makeDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// syncDir puts the names in a directory on stable storage.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // a directory cannot be synced there
+	}
+	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // others' directory: it may be written to but not be read
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
 // makePrivate makes the file with mode 0600, whatever the umask, before SQLite
 // does; SQLite gives -wal and -shm the mode of the file. An existing file is not
 // opened here: closing it could drop locks that SQLite has on it.
 func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		return errors.Join(f.Chmod(0o600), f.Close())
+		return errors.Join(f.Chmod(0o600), f.Close(), syncDir(filepath.Dir(path)))
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err

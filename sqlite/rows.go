@@ -108,8 +108,10 @@ func checkRequest(r *client.Record, sums [3][]byte) error {
 	if (r.State == client.Attempted) == r.AttemptedAt.IsZero() {
 		return damaged("a request that is %s, with the wrong time of its attempt", r.State)
 	}
-	if r.SeenAt.Before(r.CreatedAt) {
-		return damaged("a request seen before it was made")
+	for _, t := range []time.Time{r.CreatedAt, r.SeenAt, r.AttemptedAt} {
+		if t.Year() < 1 || t.Year() > 9999 || t.After(r.SeenAt) {
+			return damaged("a time that cannot be: %s", t)
+		}
 	}
 	for i, body := range [][]byte{r.Profile.Body, r.OpenAPI.Body, r.Input} {
 		if !bytes.Equal(sumOf(body), sums[i]) {
