@@ -20,8 +20,12 @@ import (
 )
 
 // TestMain makes this test binary the agentic command as well, for scripts and
-// for tests that need a process.
+// for tests that need a process. Under the race detector every process would sleep
+// for a second before it ends.
 func TestMain(m *testing.M) {
+	if os.Getenv("GORACE") == "" {
+		os.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
 	testscript.Main(m, map[string]func(){"agentic": func() { os.Exit(Main()) }})
 }
 
@@ -34,6 +38,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("AGENTIC_LEDGER", filepath.Join(e.WorkDir, "state", "ledger.db"))
 			return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -61,7 +60,7 @@ type demonstration struct {
 	Fault       string          `json:"fault"`
 	Crash       bool            `json:"crash"`
 	Outcome     agentic.Outcome `json:"outcome"`
-	Explanation string          `json:"explanation"`
+	Explanation []string        `json:"explanation"` // sentences
 	Receipt     agentic.Receipt `json:"receipt"`
 	Service     ticket.State    `json:"service"`
 	Steps       []step          `json:"steps"`
@@ -97,7 +96,10 @@ func (a *app) demo(ctx context.Context, fault ticket.Fault, crash bool) (err err
 		task.who = "client"
 		d.Receipt, err = task.run(ctx, show)
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return &remedyError{errors.New("the demo was interrupted, and its temporary folder is removed"), "interrupted", "Run it again; nothing of it is left."}
+	case err != nil:
 		return err
 	}
 	if d.Service, err = service.State(ctx); err != nil {
@@ -129,12 +131,15 @@ func (d demonstration) text() []byte {
 	fmt.Fprintf(&b, "\nThe receipt:\n%s\n", receiptText(d.Receipt))
 	fmt.Fprintf(&b, "\nThe service counted: %s, %s, %s, %s.\n", plural(d.Service.Posts, "POST"), plural(d.Service.Tickets, "ticket"),
 		plural(d.Service.Requests, "tracked request"), plural(d.Service.Reads, "read"))
-	fmt.Fprintf(&b, "\n%s\n", escape.Terminal(d.Explanation))
+	b.WriteByte('\n')
+	for _, sentence := range d.Explanation {
+		fmt.Fprintln(&b, escape.Terminal(sentence))
+	}
 	return b.Bytes()
 }
 
 // explain tells what was lost and how it was settled.
-func (d demonstration) explain() string {
+func (d demonstration) explain() []string {
 	var s []string
 	lost := false
 	for _, st := range d.Steps {
@@ -162,5 +167,5 @@ func (d demonstration) explain() string {
 		s = append(s, "It asked the service what became of this request ID, and what it could read proved neither success nor failure.",
 			"So it claims neither: the outcome is unknown, and a person has to look before anybody starts the action anew.")
 	}
-	return strings.Join(s, " ")
+	return s
 }

@@ -124,7 +124,7 @@ func (a *app) explain(err error) failure {
 		f.Code, f.Remedy = "ledger", "Give another place with --ledger, or mend this one. Until it can be read, nobody knows what was sent."
 	case errors.Is(err, context.Canceled):
 		f.Code, f.Message, f.Remedy = "interrupted", "interrupted: nothing was sent", ""
-	case errors.As(err, &file):
+	case errors.As(err, &file) && file.Op != "write":
 		f.Code, f.Remedy = "file", "Look at the name of the file and whether you may read it."
 	}
 	return f

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -206,7 +205,7 @@ func (r record) text() []byte {
 }
 
 func writeExchange(b *bytes.Buffer, n int, o client.Observation) {
-	fmt.Fprintf(b, "%3d. %-6s %s  %s", n, escape.Terminal(string(o.Kind)), o.At.UTC().Format(time.RFC3339Nano), escape.Terminal(exchangeText(o)))
+	fmt.Fprintf(b, "%3d. %-6s %s  %s", n, escape.Terminal(string(o.Kind)), agentic.FormatTime(o.At), escape.Terminal(exchangeText(o)))
 	if o.Class != "" {
 		fmt.Fprintf(b, ", %s", escape.Terminal(string(o.Reach)))
 	}
