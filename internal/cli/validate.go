@@ -14,7 +14,7 @@ const validateHelp = `Check a profile, and with OPENAPI the binding of every act
 
 Every problem is reported with its place, what is wrong and how to mend it. An
 error makes the document unusable; a warning does not. Nothing is read from the
-network: PROFILE and OPENAPI are files, and '-' as PROFILE is standard input.
+network: PROFILE and OPENAPI are files, and '-' is standard input.
 
 Without OPENAPI only the profile itself is checked. A profile whose actions name
 more than one OpenAPI document needs one call for each document; every action is
@@ -62,6 +62,9 @@ func (a *app) validate(profile, openapi string, opts agentic.Options) error {
 		if isURL(name) {
 			return &usageError{"validate reads files, not " + name, "Save it first, such as with curl -o agentic.json."}
 		}
+	}
+	if profile == "-" && openapi == "-" {
+		return &usageError{"standard input cannot hold both documents", "Save one of them to a file."}
 	}
 	data, err := a.read(profile, agentic.MaxProfileBytes)
 	if err != nil {
