@@ -1,0 +1,90 @@
+package ticket
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"testing"
+)
+
+// Tests of single sentences of section 5. docs/SPEC-MAP.md names them.
+
+// rawFile is the service's database as somebody else sees it.
+func rawFile(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_busy_timeout=10000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// Ticket and request are one transaction (D21): whichever of the two writes fails,
+// neither is there, the answer is 500, nothing is claimed of the request, and the
+// key is free for the same input afterwards.
+func TestTicketAndRequestAreOneWrite(t *testing.T) {
+	for _, table := range []string{"tickets", "requests"} {
+		t.Run(table, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "t.db")
+			s := start(t, Config{Path: path})
+			db := rawFile(t, path)
+			exec := func(query string) {
+				t.Helper()
+				if _, err := db.Exec(query); err != nil {
+					t.Fatal(err)
+				}
+			}
+			exec("CREATE TRIGGER broken AFTER INSERT ON " + table + " BEGIN SELECT RAISE(ABORT, 'broken'); END")
+			wantProblem(t, s.post("k", subject), 500, "status")
+			equal(t, "status", s.get("/requests/k").body, `{"request_id":"k","status":"unknown","resource_id":null}`+"\n")
+			s.wantState(State{Posts: 1, Reads: 1})
+			exec("DROP TRIGGER broken")
+			equal(t, "the same again", s.post("k", subject).code, 201)
+			s.wantState(State{Posts: 2, Tickets: 1, Requests: 1, Reads: 1})
+		})
+	}
+}
+
+// A repeat gets the original outcome, whatever that was, and makes nothing; other
+// input is refused and changes nothing (D20, D22).
+func TestRepeatsOfEveryOutcome(t *testing.T) {
+	for _, c := range []struct {
+		fault         Fault
+		input, equal  string
+		other         string
+		first, repeat int
+		status        string
+		tickets       int
+	}{
+		{Normal, subject, "{\"subject\":\t\"\\u0050rinter on fire\"}", `{"subject":"printer on fire"}`, 201, 200, "succeeded", 1},
+		{"pending", subject, " " + subject, `{"subject":"x"}`, 202, 202, "pending", 0},
+		{"failed", subject, subject + "\n", `{"subject":"x"}`, 422, 422, "failed", 0},
+		{Normal, `{"subject":1,"x":[]}`, `{"x":[],"subject":1.0}`, `{"subject":1.5,"x":[]}`, 422, 422, "failed", 0},
+		{Normal, `{"subject":9007199254740993}`, `{"subject":90071992547409930e-1}`, `{"subject":9007199254740992}`, 422, 422, "failed", 0},
+	} {
+		t.Run(fmt.Sprintf("%s %d", c.fault, c.first), func(t *testing.T) {
+			s := start(t, Config{Fault: c.fault})
+			first := s.post("k", c.input)
+			equal(t, "first", first.code, c.first)
+			for range 2 {
+				again := s.post("k", c.equal)
+				equal(t, "repeat", []any{again.code, again.body}, []any{c.repeat, first.body})
+				wantProblem(t, s.post("k", c.other), 409, "another input")
+			}
+			equal(t, "status", s.get("/requests/k").member("status"), c.status)
+			s.wantState(State{Posts: 5, Tickets: c.tickets, Requests: 1, Reads: 1})
+		})
+	}
+}
+
+// What tracks a request holds no input, during its window or after it (D23).
+func TestTrackingHoldsNoInput(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.db")
+	s := start(t, Config{Path: path})
+	s.post("made", `{"subject":"a secret of somebody"}`)
+	s.post("refused", `{"subject":"a secret of somebody","more":"a secret of somebody"}`)
+	var rows, secret int
+	err := rawFile(t, path).QueryRow(`SELECT count(*), sum(instr(id || digest || status || reason || created, 'secret')) FROM requests`).Scan(&rows, &secret)
+	equal(t, "rows with a secret", []any{rows, secret, err}, []any{2, 0, nil})
+}
