@@ -1,5 +1,6 @@
-# Every target works from a fresh clone with Go alone; race needs a C compiler
-# too. Tools are pinned in go.mod and run by "go tool".
+# Every target works from a fresh clone with Go alone, but that race needs a C
+# compiler, and whatever runs tests needs PostgreSQL's programs, which .ci/postgres
+# installs where it may. Tools are pinned in go.mod and run by "go tool".
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -35,8 +36,12 @@ help: ## show this list
 build: ## build the static binary ./agentic, stamped with the version of its commit
 	$(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o ./ ./cmd/agentic
 
+.PHONY: postgres-programs
+postgres-programs:
+	@.ci/postgres
+
 .PHONY: test
-test: ## run all tests, the concurrent packages under the race detector (RACE=auto|on|off)
+test: postgres-programs ## run all tests, the concurrent packages under the race detector (RACE=auto|on|off)
 	@$(if $(race_flags),,echo "make: no race detector in this run (RACE=$(RACE), C compiler: $(or $(have_cc),none))" >&2)
 	@pure=$$($(GO) list ./... | grep -xE '$(PURE)'); \
 		other=$$($(GO) list ./... | grep -vxE '$(PURE)'); \
@@ -46,7 +51,7 @@ test: ## run all tests, the concurrent packages under the race detector (RACE=au
 		exit $$rc
 
 .PHONY: race
-race: ## run every test under the race detector
+race: postgres-programs ## run every test under the race detector
 	CGO_ENABLED=1 $(GO) test -count=1 -timeout $(TIMEOUT) -race ./...
 
 .PHONY: lint
@@ -95,12 +100,12 @@ fuzz: ## run every fuzz target for FUZZTIME each (default 10s)
 	done
 
 .PHONY: bench
-bench: ## run the benchmarks, one package at a time (BENCH=regexp BENCHTIME=1s)
+bench: postgres-programs ## run the benchmarks, one package at a time (BENCH=regexp BENCHTIME=1s)
 	@dirs=$$($(call find_tests,Benchmark) | xargs -n 1 dirname | sort -u); \
 		$(GO) test -p 1 -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $$dirs
 
 .PHONY: cover
-cover: ## measure coverage of the whole by all tests, into dist/cover.html
+cover: postgres-programs ## measure coverage of the whole by all tests, into dist/cover.html
 	mkdir -p dist
 	$(GO) test -count=1 -timeout $(TIMEOUT) -coverpkg=./... -coverprofile=dist/cover.out ./...
 	$(GO) tool cover -html=dist/cover.out -o dist/cover.html

@@ -24,6 +24,7 @@ var arrows = map[string]string{
 	"internal/strictjson":  "",
 	"internal/escape":      "",
 	"internal/archtest":    "",
+	"internal/pgtest":      "", // for tests only
 	"internal/proof":       "", // tests only
 }
 
@@ -45,6 +46,7 @@ var restricted = map[string]string{
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"github.com/santhosh-tekuri/jsonschema/v6": "internal/inputschema",
 	"modernc.org/sqlite":                       "sqlite internal/ticket",
+	"github.com/jackc/pgx/v5":                  "postgres internal/pgtest",
 	"github.com/pressly/goose/v3":              "sqlite",
 	"github.com/spf13/cobra":                   "internal/cli",
 	"github.com/spf13/pflag":                   "internal/cli",
@@ -65,15 +67,15 @@ var restricted = map[string]string{
 	"expvar":        "",
 	"log":           "",
 	"log/slog":      "client transport sqlite internal/ticket internal/cli examples/host",
-	"testing":       "storetest",
+	"testing":       "storetest internal/pgtest",
 	"encoding/json": "sqlite internal/ticket internal/cli examples/host",
 	"encoding/gob":  "",
 	"database/sql":  "sqlite internal/ticket",
-	"syscall":       "transport sqlite internal/cli",
-	"os":            "sqlite internal/ticket internal/cli cmd/agentic examples/host",
-	"os/exec":       "internal/cli",
+	"syscall":       "transport sqlite internal/cli internal/pgtest",
+	"os":            "sqlite internal/ticket internal/cli cmd/agentic examples/host internal/pgtest",
+	"os/exec":       "internal/cli internal/pgtest",
 	"io/ioutil":     "",
-	"crypto/rand":   "client sqlite internal/ticket internal/cli",
+	"crypto/rand":   "client sqlite internal/ticket internal/cli internal/pgtest",
 	"math/rand":     "client sqlite internal/ticket",
 	"net":           "transport internal/ticket internal/cli",
 	"net/http":      "client transport internal/ticket internal/cli examples/host",
