@@ -51,3 +51,10 @@ func (p *Plan) RequestSchema() []byte {
 
 // SubmitURL is the absolute URL of the POST.
 func (p *Plan) SubmitURL() string { return p.Origin + p.submitPath }
+
+// Paths are the paths of the three operations as the document has them, each of
+// the two reads with its placeholder in braces.
+func (p *Plan) Paths() (submit, status, verify string) {
+	template := func(t pathTemplate, name string) string { return t.prefix + "{" + name + "}" + t.suffix }
+	return p.submitPath, template(p.statusPath, p.Action.StatusRequestID), template(p.verifyPath, p.Action.VerifyResourceID)
+}

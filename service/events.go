@@ -1,8 +1,11 @@
 package service
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"log/slog"
 )
 
@@ -74,4 +77,58 @@ func (k Key) Short() string {
 // LogValue keeps principal and request ID out of logs.
 func (k Key) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("action", k.Action), slog.String("key", k.Short()))
+}
+
+// notify logs an event and gives it to the observer.
+func (s *server) notify(ctx context.Context, e Event) {
+	level, attrs := slog.LevelDebug, []slog.Attr{}
+	var what string
+	switch e := e.(type) {
+	case FirstEvent:
+		what, attrs = "done", append(attrs, slog.Any("request", e.Key))
+	case RefusedEvent:
+		what, attrs = "refused", append(attrs, slog.Any("request", e.Key), slog.Int("status", e.Status))
+	case PendingEvent:
+		what, attrs = "pending", append(attrs, slog.Any("request", e.Key))
+	case ReplayEvent:
+		what, attrs = "repeat", append(attrs, slog.Any("request", e.Key), slog.String("state", string(e.State)))
+	case ConflictEvent:
+		level, what, attrs = slog.LevelInfo, "key with other input", append(attrs, slog.Any("request", e.Key))
+	case ExpiredEvent:
+		level, what, attrs = slog.LevelInfo, "key after its window", append(attrs, slog.Any("request", e.Key))
+	case CompletedEvent:
+		what, attrs = "settled", append(attrs, slog.Any("request", e.Key), slog.String("state", string(e.State)))
+	case SweptEvent:
+		level, what, attrs = slog.LevelInfo, "swept", append(attrs, slog.Int("expired", e.Expired), slog.Int("deleted", e.Deleted))
+	}
+	s.log.LogAttrs(ctx, level, "agentic: "+what, attrs...)
+	s.observe(e)
+}
+
+// observe keeps a panic of the observer from changing an answer.
+func (s *server) observe(e Event) {
+	if s.observer == nil {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			p := newPanic(v)
+			s.log.Error("agentic: Config.Observer panicked", slog.String("panic", p.Error()), slog.String("stack", string(p.stack)))
+		}
+	}()
+	s.observer(e)
+}
+
+// logFailure logs an error. The text of one that came from the publisher's handler
+// may hold an input, and a panic's value may, so only their types are logged.
+func (s *server) logFailure(ctx context.Context, level slog.Level, k Key, status int, err error) {
+	attrs := []slog.Attr{slog.Any("request", k), slog.Int("status", status)}
+	if e, ok := errors.AsType[*panicError](err); ok {
+		attrs = append(attrs, slog.String("error", e.Error()), slog.String("stack", string(e.stack)))
+	} else if e, ok := errors.AsType[*handlerError](err); ok {
+		attrs = append(attrs, slog.String("error", fmt.Sprintf("of the handler, type %T", e.err)))
+	} else {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	s.log.LogAttrs(ctx, level, "agentic: failed", attrs...)
 }

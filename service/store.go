@@ -74,8 +74,8 @@ type Store[Tx any] interface {
 	Transact(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 
 	// Claim makes a record of the state Claimed in tx, expiring window after the
-	// database's time, unless there is one: then it returns that record and
-	// changes nothing. While another transaction holds a claim of the key, Claim
+	// database's time, unless there is one: then it returns that record, as Find
+	// gives it (Expired at or past its window), and changes nothing. While another transaction holds a claim of the key, Claim
 	// waits until that one ends or ctx does.
 	Claim(ctx context.Context, tx Tx, k Key, fingerprint string, window time.Duration) (existing *Record, err error)
 
