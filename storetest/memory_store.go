@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentic-go/agentic/service"
@@ -17,17 +18,18 @@ import (
 // records it keeps rows of a publisher, which are strings, so that a test sees
 // what commits together.
 type MemoryStore struct {
-	clock func() time.Time
-	state *memoryTracking
+	clock  func() time.Time
+	state  *memoryTracking
+	closed atomic.Bool
 }
 
+// memoryTracking is what all handles share.
 type memoryTracking struct {
 	mu      sync.Mutex
 	records map[service.Key]service.Record
 	rows    []string
 	held    map[service.Key]*MemoryTx // that changed the record, and has not ended
 	fault   func(op string) error
-	closed  bool
 }
 
 // MemoryTx is a transaction on a MemoryStore: others see what it did when it is
@@ -60,12 +62,11 @@ func (m *MemoryStore) SetFault(f func(op string) error) {
 	m.state.fault = f
 }
 
-// Close makes every later call service.ErrUnavailable.
-func (m *MemoryStore) Close() {
-	m.state.mu.Lock()
-	defer m.state.mu.Unlock()
-	m.state.closed = true
-}
+// Handle is another handle on the same records, as another process has one.
+func (m *MemoryStore) Handle() *MemoryStore { return &MemoryStore{clock: m.clock, state: m.state} }
+
+// Close makes every later call on this handle service.ErrUnavailable.
+func (m *MemoryStore) Close() { m.closed.Store(true) }
 
 // Rows are the publisher's rows that were committed, in that order.
 func (m *MemoryStore) Rows() []string {
@@ -135,11 +136,11 @@ func (m *MemoryStore) step(ctx context.Context, tx *MemoryTx, op string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	m.state.mu.Lock()
-	defer m.state.mu.Unlock()
-	if m.state.closed {
+	if m.closed.Load() {
 		return fmt.Errorf("%w: the store is closed", service.ErrUnavailable)
 	}
+	m.state.mu.Lock()
+	defer m.state.mu.Unlock()
 	if tx != nil && tx.done {
 		return errors.New("the transaction has ended")
 	}
