@@ -79,14 +79,18 @@ func TestNothingRecorded(t *testing.T) {
 		code    int
 		problem string
 	}{
-		"error":           {func(service.Request) (service.Result, error) { return service.DoneWith("T-1", nil), errors.New(secret) }, 500, service.ProblemInternal},
-		"unavailable":     {func(service.Request) (service.Result, error) { return service.Result{}, fmt.Errorf("%w: %s", service.ErrUnavailable, secret) }, 503, service.ProblemUnavailable},
-		"panic":           {func(service.Request) (service.Result, error) { panic(secret) }, 500, service.ProblemInternal},
-		"panic nil":       {func(service.Request) (service.Result, error) { panic(error(nil)) }, 500, service.ProblemInternal},
-		"zero result":     {func(service.Request) (service.Result, error) { return service.Result{}, nil }, 500, service.ProblemInternal},
-		"no resource":     {func(service.Request) (service.Result, error) { return service.DoneWith("", nil), nil }, 500, service.ProblemInternal},
-		"dots":            {func(service.Request) (service.Result, error) { return service.DoneWith("..", nil), nil }, 500, service.ProblemInternal},
-		"long resource":   {func(service.Request) (service.Result, error) { return service.DoneWith(strings.Repeat("r", 1025), nil), nil }, 500, service.ProblemInternal},
+		"error": {func(service.Request) (service.Result, error) { return service.DoneWith("T-1", nil), errors.New(secret) }, 500, service.ProblemInternal},
+		"unavailable": {func(service.Request) (service.Result, error) {
+			return service.Result{}, fmt.Errorf("%w: %s", service.ErrUnavailable, secret)
+		}, 503, service.ProblemUnavailable},
+		"panic":       {func(service.Request) (service.Result, error) { panic(secret) }, 500, service.ProblemInternal},
+		"panic nil":   {func(service.Request) (service.Result, error) { panic(error(nil)) }, 500, service.ProblemInternal},
+		"zero result": {func(service.Request) (service.Result, error) { return service.Result{}, nil }, 500, service.ProblemInternal},
+		"no resource": {func(service.Request) (service.Result, error) { return service.DoneWith("", nil), nil }, 500, service.ProblemInternal},
+		"dots":        {func(service.Request) (service.Result, error) { return service.DoneWith("..", nil), nil }, 500, service.ProblemInternal},
+		"long resource": {func(service.Request) (service.Result, error) {
+			return service.DoneWith(strings.Repeat("r", 1025), nil), nil
+		}, 500, service.ProblemInternal},
 		"no JSON":         {func(service.Request) (service.Result, error) { return service.DoneWith("T-1", []byte("ok")), nil }, 500, service.ProblemInternal},
 		"refused 500":     {func(service.Request) (service.Result, error) { return service.RefusedWith(500, nil), nil }, 500, service.ProblemInternal},
 		"refused 200":     {func(service.Request) (service.Result, error) { return service.RefusedWith(200, nil), nil }, 500, service.ProblemInternal},

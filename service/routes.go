@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 )
 
 // profilePath is where Register serves the profile (section 2).
@@ -31,9 +32,9 @@ func (t *Tracker[Tx]) Register(mux *http.ServeMux) error {
 	}
 	return t.Check(func(method, path string) http.Handler {
 		h, pattern := mux.Handler(t.probe(method, path))
-		// A catch-all is no sign that somebody serves this path; and a mux that
-		// would redirect names where to in place of a pattern.
-		if pattern == "" || pattern == "/" || pattern == path+"/" {
+		// A catch-all is no sign that somebody serves this path, and clients of the
+		// draft follow no redirect, such as that of a pattern that ends in a slash.
+		if pattern == "" || pattern == "/" || reflect.TypeOf(h) == reflect.TypeOf(http.RedirectHandler("/", http.StatusFound)) {
 			return nil
 		}
 		return h
