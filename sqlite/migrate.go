@@ -20,21 +20,31 @@ const (
 	migrationTable = "agentic_ledger_migration"
 )
 
-// migrate brings the schema to schemaVersion, only ever forward. When it is there
+// schema is a set of tables with migrations of its own.
+type schema struct {
+	files   fs.FS
+	dir     string
+	table   string // of the migrations that were applied
+	version int64  // the highest that this program knows
+}
+
+var ledgerSchema = schema{files: migrations, dir: "migrations", table: migrationTable, version: schemaVersion}
+
+// migrate brings the schema to its version, only ever forward. When it is there
 // already, which two small queries tell, goose is not started.
-func migrate(ctx context.Context, db *sql.DB) error {
-	found, err := versionOf(ctx, db)
+func (s schema) migrate(ctx context.Context, db *sql.DB) error {
+	found, err := s.found(ctx, db)
 	switch {
-	case err != nil || found == schemaVersion:
+	case err != nil || found == s.version:
 		return err
-	case found > schemaVersion:
-		return fmt.Errorf("%w: its schema is %d, this program knows %d", ErrNewer, found, schemaVersion)
+	case found > s.version:
+		return s.newer(found)
 	}
-	files, err := fs.Sub(migrations, "migrations")
+	files, err := fs.Sub(s.files, s.dir)
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithTableName(migrationTable),
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithTableName(s.table),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err
@@ -43,13 +53,18 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-func versionOf(ctx context.Context, db *sql.DB) (int64, error) {
+func (s schema) newer(found int64) error {
+	return fmt.Errorf("%w: its schema is %d, this program knows %d", ErrNewer, found, s.version)
+}
+
+// found is the version in the database; 0 is none.
+func (s schema) found(ctx context.Context, db *sql.DB) (int64, error) {
 	var n int
-	err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, migrationTable).Scan(&n)
+	err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, s.table).Scan(&n)
 	if err != nil || n == 0 {
 		return 0, err
 	}
 	var version int64
-	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM `+migrationTable+` WHERE is_applied`).Scan(&version)
+	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM `+s.table+` WHERE is_applied`).Scan(&version)
 	return version, err
 }

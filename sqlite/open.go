@@ -121,7 +121,7 @@ func (l *Ledger) connect(ctx context.Context) error {
 		return err
 	}
 	l.writer.SetMaxOpenConns(1)
-	if err := migrate(ctx, l.writer); err != nil {
+	if err := ledgerSchema.migrate(ctx, l.writer); err != nil {
 		return err
 	}
 	if l.conn, err = l.writer.Conn(ctx); err != nil {
@@ -211,10 +211,6 @@ var chooseSystemCalls = sync.OnceFunc(func() {
 // dsn is the file as a URI, so that no character of its path is an option, with
 // what has to hold on every connection: the busy timeout goes first.
 func dsn(path string, reader bool) string {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive of Windows
-	}
 	q := url.Values{
 		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
 		"_journal_mode": {"WAL"},
@@ -226,6 +222,15 @@ func dsn(path string, reader bool) string {
 	if reader {
 		q.Set("_txlock", "deferred")
 		q.Set("_query_only", "1")
+	}
+	return fileURI(path, q)
+}
+
+// fileURI names a file by its absolute path, with settings of the connection.
+func fileURI(path string, q url.Values) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive of Windows
 	}
 	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
