@@ -14,7 +14,7 @@ var arrows = map[string]string{
 	"internal/cli":         ". client transport sqlite internal/ticket internal/escape internal/inputschema internal/strictjson",
 	"examples/host":        ". client transport sqlite",
 	"transport":            ". client",
-	"sqlite":               ". client internal/strictjson",
+	"sqlite":               ". client service internal/strictjson",
 	"service":              ". internal/strictjson internal/inputschema",
 	"storetest":            ". client service",
 	"client":               ".",
