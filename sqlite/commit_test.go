@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -145,6 +146,30 @@ func TestWithdraw(t *testing.T) {
 	}
 	if r := <-start(ctx); !errors.Is(r.err, context.Canceled) || r.ran {
 		t.Errorf("a write of an ended context: %+v", r)
+	}
+}
+
+// A leader that is cancelled before it leads passes the lead on, and the last one
+// leaves nobody leading.
+func TestWithdrawLeader(t *testing.T) {
+	writes := []*write{{signal: make(chan struct{}, 1)}, {signal: make(chan struct{}, 1)}}
+	c := &committer{busy: true, queue: slices.Clone(writes)}
+	c.mu.Lock()
+	c.passOn()
+	c.mu.Unlock()
+	for i, w := range writes {
+		if !w.leads || len(w.signal) != 1 {
+			t.Fatalf("write %d does not lead", i)
+		}
+		if !c.withdraw(w) {
+			t.Fatalf("write %d is not in the queue", i)
+		}
+	}
+	if c.busy || len(c.queue) != 0 {
+		t.Errorf("busy %v with %d queued", c.busy, len(c.queue))
+	}
+	if c.withdraw(writes[0]) {
+		t.Error("a write was withdrawn twice")
 	}
 }
 

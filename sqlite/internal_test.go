@@ -153,6 +153,41 @@ func TestCommitsPerAction(t *testing.T) {
 	wantCommits("Begin on a final receipt", 0)
 }
 
+// Whatever a late holder gets in between the look of the next one and its fence,
+// the next one looks again: it never goes on from a record that has moved.
+func TestTakeComparesWhatItRead(t *testing.T) {
+	final := pendingOf(bindingOf("request-1"))
+	final.Outcome = agentic.Failed
+	for name, between := range map[string]func(client.Hold) error{
+		"observed": func(h client.Hold) error { return h.Observe(context.Background(), nil) },
+		"pending":  func(h client.Hold) error { return h.Finish(context.Background(), nil, pendingOf(h.Record().Binding)) },
+		"failed":   func(h client.Hold) error { return h.Finish(context.Background(), nil, final) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openTest(t, Config{})
+			b := bindingOf("request-1")
+			late, err := l.Begin(t.Context(), b, client.IntendPrepare)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer late.Release()
+			r, err := l.read(t.Context(), b.Scope, b.RequestID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := between(late); err != nil {
+				t.Fatal(err)
+			}
+			if done, err := l.take(t.Context(), r, true, l.now()); done || err != nil {
+				t.Fatalf("take of a record that moved: %v, %v", done, err)
+			}
+			if rec, err := l.Load(t.Context(), b.Scope, b.RequestID); err != nil || rec.State != client.Prepared {
+				t.Fatalf("Load: %v, %v", rec, err)
+			}
+		})
+	}
+}
+
 // A full disk is an error with a name; what was saved stays, and the ledger works
 // again when there is space.
 func TestFull(t *testing.T) {

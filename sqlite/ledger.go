@@ -178,14 +178,13 @@ func notNull(b []byte) []byte {
 type updateStatements struct{ take, advance, entry *sql.Stmt }
 
 func prepareUpdate(p *preparer) updateStatements {
-	const open = ` AND (outcome IS NULL OR outcome NOT IN ('succeeded', 'failed'))`
 	return updateStatements{
 		take: p.prepare(`
 UPDATE ledger_request SET fence = fence + 1, seen_at = max(seen_at, ?), state = ?, attempted_at = coalesce(attempted_at, ?)
-WHERE id = ? AND fence = ? AND entries = ? AND state = ?` + open),
+WHERE id = ? AND fence = ? AND entries = ? AND state = ?`),
 		advance: p.prepare(`
 UPDATE ledger_request SET entries = entries + 1, seen_at = max(seen_at, ?), outcome = coalesce(?, outcome)
-WHERE id = ? AND fence = ? AND entries = ?` + open),
+WHERE id = ? AND fence = ? AND entries = ?`),
 		entry: p.prepare(`INSERT INTO ledger_entry (request, seq, observations, receipt) VALUES (?, ?, ?, ?)`),
 	}
 }
