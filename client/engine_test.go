@@ -217,6 +217,7 @@ func TestSavedFinalReceiptIsReturnedWithoutNetwork(t *testing.T) {
 		if d := cmp.Diff(first.Receipt, again.Receipt); d != "" {
 			t.Errorf("%s: receipt changed:\n%s", outcome, d)
 		}
+		silent.approve = &client.OriginError{Origin: "https://support.example", Reason: "not approved any more"}
 		res, err := h.client(silent).Resume(t.Context(), testID)
 		if err != nil || !res.FromSaved || res.Receipt.Outcome != outcome {
 			t.Errorf("%s: Resume = %+v, %v", outcome, res, err)

@@ -36,7 +36,7 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 		x.note(o)
 	}
 	x.emit(Saved{EventHead: x.head(), State: x.rec.State, MaySubmit: x.hold.MaySubmit()})
-	if last := x.rec.Last(); last != nil && last.Outcome.Final() {
+	if last := x.rec.final(); last != nil {
 		x.emit(Resulted{EventHead: x.head(), Receipt: *last, FromSaved: true})
 		return Result{RequestID: x.rec.RequestID, Receipt: *last, FromSaved: true}, nil
 	}
@@ -123,6 +123,9 @@ func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 			return unknown(fmt.Sprintf("The service refused this submission with HTTP status %d, so the success that it reports "+
 				"under this request ID may be that of an earlier request.", x.refused)), nil
 		case status.Outcome == agentic.Succeeded:
+			if problem := x.clockProblem(); problem != "" {
+				return unknown(problem), nil
+			}
 			if v, err = x.verify(ctx, status.ResourceID); err != nil || v.outcome == agentic.Succeeded {
 				return v, err
 			}
@@ -244,7 +247,7 @@ func (x *execution) flush(ctx context.Context) error {
 	return nil
 }
 
-// clockProblem looks at the ledger's clock before a network call: a clock below
+// clockProblem looks at the ledger's clock before each network call: a clock below
 // a time already seen, or an age at or past the tracking window, ends the
 // execution as unknown (section 6.9, D16).
 func (x *execution) clockProblem() string {

@@ -63,6 +63,15 @@ func TestClock(t *testing.T) {
 			t.Errorf("%+v after %d GETs, want unknown after 1", res, s.gets)
 		}
 	})
+	for name, step := range map[string]time.Duration{"moved back": -48 * time.Hour, "window ended": 24 * time.Hour} {
+		t.Run(name+" before the resource is read", func(t *testing.T) {
+			h, s := newHost(t), good()
+			s.onGet = func(int) { h.clock.Advance(step) }
+			if res := h.execute(s); res.Receipt.Outcome != agentic.Unknown || s.gets != 1 {
+				t.Errorf("%+v after %d GETs, want unknown after 1", res, s.gets)
+			}
+		})
+	}
 	t.Run("prepared too long ago", func(t *testing.T) {
 		h, s := newHost(t), good()
 		if _, err := h.client(s).Prepare(t.Context(), client.Request{Plan: plan(t), Input: []byte(testInput), ID: testID}); err != nil {

@@ -73,6 +73,14 @@ func (r *Record) Last() *agentic.Receipt {
 	return &r.Receipts[len(r.Receipts)-1]
 }
 
+// final is the receipt that ends the request (D11), or nil.
+func (r *Record) final() *agentic.Receipt {
+	if last := r.Last(); last != nil && last.Outcome.Final() {
+		return last
+	}
+	return nil
+}
+
 // Summary is one line of a listing.
 type Summary struct {
 	Scope     Scope
