@@ -207,9 +207,6 @@ func (x *execution) finish(ctx context.Context, v verdict) (Result, error) {
 	if v.outcome == agentic.Succeeded {
 		r.ResourceID = &v.resource
 	}
-	if err := r.Validate().Err(); err != nil {
-		return res, fmt.Errorf("client: refusing to save a receipt: %w", err)
-	}
 	x.kill(BeforeReceipt)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()

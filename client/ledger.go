@@ -152,7 +152,8 @@ type Hold interface {
 
 	// Finish appends observations and one receipt in one durable commit
 	// (section 6.7). Nothing is ever overwritten. It fails with ErrLost when
-	// the hold was taken over, and then nothing was written.
+	// the hold was taken over, and with another error for a receipt that is
+	// invalid or another request's; then nothing was written.
 	Finish(ctx context.Context, obs []Observation, r agentic.Receipt) error
 
 	// Release gives the request free. It is safe to call twice.
