@@ -178,7 +178,7 @@ func TestWithdrawLeader(t *testing.T) {
 func TestBeginWithdrawn(t *testing.T) {
 	l := openTest(t, Config{})
 	old, fresh := bindingOf("request-1"), bindingOf("request-2")
-	h, err := l.Begin(t.Context(), old, client.IntendSubmit)
+	h, err := l.Begin(t.Context(), old, client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestBeginWithdrawn(t *testing.T) {
 	s := newStuck(l.commits)
 	ctx, cancel := context.WithCancel(t.Context())
 	errs := make(chan error, 2)
-	go func() { _, err := l.Begin(ctx, fresh, client.IntendSubmit); errs <- err }()
+	go func() { _, err := l.Begin(ctx, fresh, client.IntendSubmit, time.Minute); errs <- err }()
 	s.waitFor(t, 1)
 	go func() { errs <- h.Finish(ctx, nil, pendingOf(old)) }()
 	s.waitFor(t, 2)
@@ -207,7 +207,7 @@ func TestBeginWithdrawn(t *testing.T) {
 	if r, err := l.Load(t.Context(), old.Scope, old.RequestID); err != nil || len(r.Receipts) != 0 {
 		t.Errorf("Load: %v, %v", r, err)
 	}
-	again, err := l.Begin(t.Context(), fresh, client.IntendSubmit)
+	again, err := l.Begin(t.Context(), fresh, client.IntendSubmit, time.Minute)
 	if err != nil || !again.MaySubmit() {
 		t.Fatalf("Begin again: %v", err)
 	}
@@ -265,7 +265,7 @@ func TestLockTable(t *testing.T) {
 				wg.Go(func() {
 					for i := range 50 {
 						k := lockKey(i%len(counts)) << 60
-						if err := tables[worker%2].acquire(t.Context(), k); err != nil {
+						if err := tables[worker%2].acquire(t.Context(), k, time.Minute); err != nil {
 							t.Error(err)
 							return
 						}
@@ -284,12 +284,12 @@ func TestLockTable(t *testing.T) {
 				}
 			}
 
-			if err := tables[0].acquire(t.Context(), openKey); err != nil {
+			if err := tables[0].acquire(t.Context(), openKey, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			for i, table := range tables {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				if err := table.acquire(ctx, openKey); !errors.Is(err, context.DeadlineExceeded) {
+				if err := table.acquire(ctx, openKey, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("table %d: %v", i, err)
 				}
 				cancel()
@@ -297,7 +297,7 @@ func TestLockTable(t *testing.T) {
 			if err := tables[0].kernel.close(); err != nil { // as the end of a process does
 				t.Fatal(err)
 			}
-			if err := tables[1].acquire(t.Context(), openKey); err != nil {
+			if err := tables[1].acquire(t.Context(), openKey, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if err := tables[1].release(openKey); err != nil {

@@ -125,7 +125,7 @@ func TestCommitsPerAction(t *testing.T) {
 	}
 	begin := func() client.Hold {
 		t.Helper()
-		h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+		h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestTakeComparesWhatItRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := openTest(t, Config{})
 			b := bindingOf("request-1")
-			late, err := l.Begin(t.Context(), b, client.IntendPrepare)
+			late, err := l.Begin(t.Context(), b, client.IntendPrepare, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestTakeComparesWhatItRead(t *testing.T) {
 func TestFull(t *testing.T) {
 	l := openTest(t, Config{})
 	b := bindingOf("request-1")
-	h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+	h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestFull(t *testing.T) {
 	full("Finish", h.Finish(t.Context(), nil, long))
 	big := bindingOf("request-2")
 	big.Input = make([]byte, 16<<10)
-	_, err = l.Begin(t.Context(), big, client.IntendSubmit)
+	_, err = l.Begin(t.Context(), big, client.IntendSubmit, time.Minute)
 	full("Begin", err)
 	r, err := l.Load(t.Context(), b.Scope, b.RequestID)
 	if err != nil || len(r.Receipts) != 0 {
@@ -232,7 +232,7 @@ func TestFull(t *testing.T) {
 	if err := h.Release(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := l.Begin(t.Context(), big, client.IntendSubmit)
+	again, err := l.Begin(t.Context(), big, client.IntendSubmit, time.Minute)
 	if err != nil || !again.MaySubmit() {
 		t.Fatalf("Begin when there is space: %v", err)
 	}
@@ -262,7 +262,7 @@ func TestBusy(t *testing.T) {
 	for i := range 32 {
 		wg.Go(func() {
 			b := bindingOf(fmt.Sprintf("request-%d", i))
-			if _, err := l.Begin(t.Context(), b, client.IntendSubmit); !errors.Is(err, ErrBusy) {
+			if _, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute); !errors.Is(err, ErrBusy) {
 				t.Errorf("Begin in a locked file: %v", err)
 			}
 			if r, err := l.Load(t.Context(), b.Scope, b.RequestID); r != nil || errors.Is(err, client.ErrLedger) {
@@ -277,7 +277,7 @@ func TestBusy(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := l.Begin(t.Context(), bindingOf("request-1"), client.IntendSubmit)
+	h, err := l.Begin(t.Context(), bindingOf("request-1"), client.IntendSubmit, time.Minute)
 	if err != nil || !h.MaySubmit() {
 		t.Fatalf("Begin when the file is free: %v", err)
 	}
@@ -291,7 +291,7 @@ func TestBusy(t *testing.T) {
 func TestSchemaGuards(t *testing.T) {
 	l := openTest(t, Config{})
 	b := bindingOf("request-1")
-	h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+	h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestDamagedRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := openTest(t, Config{})
 			b := bindingOf("request-1")
-			h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+			h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -378,11 +378,11 @@ func TestDamagedRows(t *testing.T) {
 			}
 			_, err = l.Load(t.Context(), b.Scope, b.RequestID)
 			wantCorrupt("Load", err)
-			_, err = l.Begin(t.Context(), b, client.IntendSubmit)
+			_, err = l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 			wantCorrupt("Begin", err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err = l.Take(ctx, b.Scope, b.RequestID, client.IntendPrepare) // Begin left no lock
+			_, err = l.Take(ctx, b.Scope, b.RequestID, client.IntendPrepare, time.Minute) // Begin left no lock
 			wantCorrupt("Take", err)
 		})
 	}

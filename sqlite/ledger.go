@@ -14,8 +14,8 @@ var _ client.Ledger = (*Ledger)(nil)
 
 // Begin implements client.Ledger. A new request is one durable commit, one that is
 // not final takes its fence in one, and one that is final writes nothing.
-func (l *Ledger) Begin(ctx context.Context, b client.Binding, intent client.Intent) (client.Hold, error) {
-	h, err := l.hold(ctx, b.Scope, b.RequestID, &b, intent)
+func (l *Ledger) Begin(ctx context.Context, b client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
+	h, err := l.hold(ctx, b.Scope, b.RequestID, &b, intent, wait)
 	if err != nil {
 		return nil, contractError("begin", err)
 	}
@@ -23,8 +23,8 @@ func (l *Ledger) Begin(ctx context.Context, b client.Binding, intent client.Inte
 }
 
 // Take implements client.Ledger.
-func (l *Ledger) Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent) (client.Hold, error) {
-	h, err := l.hold(ctx, scope, requestID, nil, intent)
+func (l *Ledger) Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent, wait time.Duration) (client.Hold, error) {
+	h, err := l.hold(ctx, scope, requestID, nil, intent, wait)
 	if err != nil {
 		return nil, contractError("take", err)
 	}
@@ -43,7 +43,7 @@ func contractError(op string, err error) error {
 	return ledgerError(op, err)
 }
 
-func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string, b *client.Binding, intent client.Intent) (*hold, error) {
+func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string, b *client.Binding, intent client.Intent, wait time.Duration) (*hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -52,9 +52,9 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 	}
 	defer l.calls.Done()
 	key := keyOf(scope, requestID)
-	if err := l.locks.acquire(ctx, key); err != nil {
-		if err == ctx.Err() {
-			err = &client.HeldError{RequestID: requestID, Err: err}
+	if err := l.locks.acquire(ctx, key, wait); err != nil {
+		if err == errHeld {
+			err = &client.HeldError{RequestID: requestID}
 		}
 		return nil, err
 	}

@@ -67,6 +67,9 @@ type Ledger struct {
 // keeps for one commit only.
 const busyTimeout = 10 * time.Second
 
+// openWait bounds the wait for another process that makes or migrates the file.
+const openWait = time.Minute
+
 // readConnections bounds the connections for Load, List and the first look of Begin.
 const readConnections = 4
 
@@ -93,7 +96,9 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 }
 
 func (l *Ledger) open(ctx context.Context, path string) error {
-	chooseSystemCalls()
+	if err := chooseSystemCalls(); err != nil {
+		l.logger.WarnContext(ctx, "SQLite was used before in this process, so its locks fall when any descriptor of the file is closed", "error", err)
+	}
 	path, err := place(path)
 	if err != nil {
 		return err
@@ -104,7 +109,9 @@ func (l *Ledger) open(ctx context.Context, path string) error {
 		return err
 	}
 	l.locks = &lockTable{kernel: kernel, closed: make(chan struct{}), held: map[lockKey][]chan struct{}{}}
-	if err := l.locks.acquire(ctx, openKey); err != nil {
+	if err := l.locks.acquire(ctx, openKey, openWait); err == errHeld {
+		return ErrBusy
+	} else if err != nil {
 		return err
 	}
 	defer l.locks.release(openKey)
@@ -201,11 +208,15 @@ func (l *Ledger) enter() error {
 func (l *Ledger) now() time.Time { return l.clock().UTC().Round(0).Truncate(time.Microsecond) }
 
 // chooseSystemCalls asks for locks that another descriptor's end does not drop,
-// and for the sync that leaves a file's times alone. Where the system has neither,
-// or SQLite was used before in this process, it goes on as it was.
-var chooseSystemCalls = sync.OnceFunc(func() {
-	_, _ = msqlite.OFDLocking(true)
+// and for the sync that leaves a file's times alone. Where the system has neither
+// it goes on without; the error says that SQLite was used before in this process
+// in a way that cannot be changed any more.
+var chooseSystemCalls = sync.OnceValue(func() error {
 	_, _ = msqlite.Fdatasync(true)
+	if _, err := msqlite.OFDLocking(true); !errors.Is(err, msqlite.ErrOFDLockingUnavailable) {
+		return err
+	}
+	return nil
 })
 
 // dsn is the file as a URI, so that no character of its path is an option, with

@@ -160,7 +160,7 @@ var recordTests = []ledgerTest{
 	{"everything outlives its handle", func(e *ledgerEnv) {
 		b := binding("request-1")
 		first := e.store.Open(e.T, e.clock.Now)
-		h, err := first.Begin(e.ctx, b, client.IntendSubmit)
+		h, err := first.Begin(e.ctx, b, client.IntendSubmit, time.Minute)
 		if err != nil {
 			e.Fatal(err)
 		}
