@@ -54,7 +54,6 @@ var restricted = map[string]string{
 	"golang.org/x/net/http/httpguts":           "transport internal/cli",
 	"golang.org/x/net/dns/dnsmessage":          "",
 	"golang.org/x/net/http2":                   "",
-	"golang.org/x/text":                        "internal/inputschema",
 	"golang.org/x/sys":                         "sqlite internal/cli",
 	"golang.org/x/term":                        "internal/cli",
 
