@@ -248,7 +248,7 @@ func TestBusy(t *testing.T) {
 	if _, err := l.conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 200"); err != nil {
 		t.Fatal(err)
 	}
-	other, err := sql.Open("sqlite", dsn(l.path, false))
+	other, err := sql.Open("sqlite", dsn(l.path, writes))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/agentic-go/agentic"
@@ -51,6 +52,9 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 		return nil, err
 	}
 	defer l.calls.Done()
+	if l.locks == nil {
+		return nil, fmt.Errorf("%w: the ledger was opened for reading", ErrReadOnly)
+	}
 	key := keyOf(scope, requestID)
 	if err := l.locks.acquire(ctx, key, wait); err != nil {
 		if err == errHeld {

@@ -28,7 +28,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	case err != nil || found == schemaVersion:
 		return err
 	case found > schemaVersion:
-		return fmt.Errorf("%w: its schema is %d, this program knows %d", ErrNewer, found, schemaVersion)
+		return newer(found)
 	}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -43,13 +43,19 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-func versionOf(ctx context.Context, db *sql.DB) (int64, error) {
-	var n int
-	err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, migrationTable).Scan(&n)
-	if err != nil || n == 0 {
+func newer(version int64) error {
+	return fmt.Errorf("%w: its schema is %d, this program knows %d", ErrNewer, version, schemaVersion)
+}
+
+func hasMigrations(ctx context.Context, db *sql.DB) (known bool, err error) {
+	err = db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = ?`, migrationTable).Scan(&known)
+	return known, err
+}
+
+func versionOf(ctx context.Context, db *sql.DB) (version int64, err error) {
+	if known, err := hasMigrations(ctx, db); err != nil || !known {
 		return 0, err
 	}
-	var version int64
 	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM `+migrationTable+` WHERE is_applied`).Scan(&version)
 	return version, err
 }
