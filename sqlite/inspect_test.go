@@ -26,7 +26,9 @@ func TestForeignFilesStay(t *testing.T) {
 		return err
 	}
 	for name, write := range map[string]func(path string) error{
-		"text":             func(p string) error { return os.WriteFile(p, []byte("shopping list: milk, bread, and a longer text\n"), 0o664) },
+		"text": func(p string) error {
+			return os.WriteFile(p, []byte("shopping list: milk, bread, and a longer text\n"), 0o664)
+		},
 		"one byte":         func(p string) error { return os.WriteFile(p, []byte("x"), 0o664) },
 		"another database": database,
 	} {
