@@ -11,11 +11,11 @@ func Load(profile, openapi []byte, actionID string, opts Options) (*Plan, error)
 	if err := found.Err(); err != nil {
 		return nil, err
 	}
-	actionID, err := p.choose(actionID)
+	action, err := p.Choose(actionID)
 	if err != nil {
 		return nil, err
 	}
-	plan, ds := Bind(p, actionID, doc)
+	plan, ds := Bind(p, action.ID, doc)
 	found = append(found, ds...)
 	if err := found.Err(); err != nil {
 		return nil, err
@@ -24,17 +24,18 @@ func Load(profile, openapi []byte, actionID string, opts Options) (*Plan, error)
 	return plan, nil
 }
 
-// choose resolves an action ID, or "" to the only action.
-func (p *Profile) choose(actionID string) (string, error) {
+// Choose returns the action of that ID, or with "" the profile's only one. The
+// error is an *UnknownActionError with all IDs of the profile.
+func (p *Profile) Choose(actionID string) (Action, error) {
 	if actionID == "" && len(p.Actions) == 1 {
-		return p.Actions[0].ID, nil
+		return p.Actions[0], nil
 	}
-	if _, ok := p.Action(actionID); ok {
-		return actionID, nil
+	if action, ok := p.Action(actionID); ok {
+		return action, nil
 	}
 	known := make([]string, len(p.Actions))
 	for i, a := range p.Actions {
 		known[i] = a.ID
 	}
-	return "", &UnknownActionError{Action: actionID, Known: known}
+	return Action{}, &UnknownActionError{Action: actionID, Known: known}
 }

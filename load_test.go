@@ -78,3 +78,26 @@ func TestLoadUnknownAction(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestChoose(t *testing.T) {
+	one := &Profile{Actions: []Action{{ID: "a", Description: "first"}}}
+	two := &Profile{Actions: []Action{{ID: "a"}, {ID: "b", Description: "second"}}}
+	for _, tt := range []struct {
+		profile     *Profile
+		id          string
+		description string
+		err         error
+	}{
+		{one, "", "first", nil},
+		{one, "a", "first", nil},
+		{one, "b", "", &UnknownActionError{Action: "b", Known: []string{"a"}}},
+		{two, "b", "second", nil},
+		{two, "", "", &UnknownActionError{Known: []string{"a", "b"}}},
+		{two, "A", "", &UnknownActionError{Action: "A", Known: []string{"a", "b"}}},
+	} {
+		action, err := tt.profile.Choose(tt.id)
+		if diff := cmp.Diff(tt.err, err); diff != "" || action.Description != tt.description {
+			t.Errorf("Choose(%q) = %+v, %v\n%s", tt.id, action, err, diff)
+		}
+	}
+}

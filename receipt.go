@@ -205,6 +205,11 @@ func (r Receipt) Encode() []byte {
 	return append(b, '}')
 }
 
+// MarshalJSON is Encode, so that a receipt has one form wherever encoding/json
+// meets it; a json.Encoder may still escape HTML in it. To read one, use
+// ParseReceipt.
+func (r Receipt) MarshalJSON() ([]byte, error) { return r.Encode(), nil }
+
 func appendMember(b []byte, name, text string) []byte {
 	b = append(b, ',')
 	b = append(b, strictjson.Quote(name)...)

@@ -36,6 +36,33 @@ func TestReceiptEncode(t *testing.T) {
 	}
 }
 
+// A receipt has one form, wherever encoding/json meets it.
+func TestReceiptMarshal(t *testing.T) {
+	full, bare := sampleReceipt(), sampleReceipt()
+	full.Reason = "<&> \u2028 \x1b \xff"
+	bare.Outcome, bare.ResourceID, bare.Evidence = Unknown, nil, nil
+	for _, r := range []Receipt{full, bare, {}} {
+		want := string(r.Encode())
+		for _, tt := range []struct {
+			in   any
+			want string
+		}{
+			{r, want},
+			{&r, want},
+			{[]Receipt{r}, "[" + want + "]"},
+			{map[string]*Receipt{"receipt": &r}, `{"receipt":` + want + "}"},
+			{struct{ R Receipt }{r}, `{"R":` + want + "}"},
+		} {
+			var b strings.Builder
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(tt.in); err != nil || b.String() != tt.want+"\n" {
+				t.Errorf("%T is encoded as %s (%v), want %s", tt.in, b.String(), err, tt.want)
+			}
+		}
+	}
+}
+
 func TestReceiptRoundTrip(t *testing.T) {
 	empty := ""
 	for name, change := range map[string]func(*Receipt){

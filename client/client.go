@@ -100,9 +100,8 @@ func New(cfg Config) (*Client, error) {
 
 // Request is one action to run. The host must have authorized it (section 6).
 type Request struct {
-	// Plan is the action, from agentic.Load or agentic.Bind. A nil Plan names
-	// the request that was prepared or attempted under ID; Input is not looked
-	// at then.
+	// Plan is the action, from agentic.Load or agentic.Bind. Without Plan and
+	// Input, ID names a request that is saved already.
 	Plan *agentic.Plan
 
 	// Input is the action's input: a JSON object (section 4, D18).
@@ -155,9 +154,10 @@ func (c *Client) Prepare(ctx context.Context, req Request) (*Record, error) {
 // anything is saved: *agentic.InputError, *RequestIDError, *OriginError. Refused
 // by what is saved: *BindingError, *HeldError, *NotFoundError. After an
 // *InterruptedError, ErrLost or an error that matches ErrLedger the action may
-// have been sent; Resume tells.
+// have been sent: Result.RequestID names it, Result.Sent tells whether this very
+// call submitted it, and Resume tells what became of it.
 func (c *Client) Execute(ctx context.Context, req Request) (Result, error) {
-	if req.Plan == nil {
+	if req.Plan == nil && req.Input == nil && req.ID != "" {
 		return c.take(ctx, req.ID, IntendSubmit)
 	}
 	b, in, err := c.bind(req)
@@ -190,14 +190,19 @@ func (c *Client) Load(ctx context.Context, requestID string) (*Record, error) {
 // take executes a saved request under its own snapshots.
 func (c *Client) take(ctx context.Context, requestID string, intent Intent) (Result, error) {
 	res := Result{RequestID: requestID}
-	if !validRequestID(requestID) {
+	if !ValidRequestID(requestID) {
 		return res, &RequestIDError{RequestID: requestID}
 	}
 	// The plan and the approval come before the hold, so that no right to
 	// submit is consumed in vain.
 	rec, err := c.cfg.Ledger.Load(ctx, c.cfg.Scope, requestID)
 	if err != nil {
-		return res, err
+		return res, interrupted(ctx, requestID, err)
+	}
+	if last := rec.final(); last != nil { // nothing is asked of anybody, so nothing has to be approved
+		head := EventHead{Scope: rec.Scope, RequestID: rec.RequestID, ActionID: rec.ActionID, Origin: rec.Origin, At: rec.SeenAt}
+		c.cfg.Observer(Resulted{EventHead: head, Receipt: *last, FromSaved: true})
+		return Result{RequestID: requestID, Receipt: *last, FromSaved: true}, nil
 	}
 	if rec.State == Prepared && intent == IntendPrepare {
 		return res, &PreparedError{RequestID: requestID}
@@ -209,11 +214,9 @@ func (c *Client) take(ctx context.Context, requestID string, intent Intent) (Res
 	if err := c.cfg.Transport.Approve(plan.Origin, plan.Action.ID); err != nil {
 		return res, err
 	}
-	ctxWait, cancel := c.waiting(ctx, plan)
-	h, err := c.cfg.Ledger.Take(ctxWait, c.cfg.Scope, requestID, intent)
-	cancel()
+	h, err := c.cfg.Ledger.Take(ctx, c.cfg.Scope, requestID, intent, c.wait(plan))
 	if err != nil {
-		return res, c.interrupted(ctx, requestID, err)
+		return res, interrupted(ctx, requestID, err)
 	}
 	defer c.release(h)
 	r := execution{Client: c, hold: h, rec: h.Record(), plan: plan, input: in}
@@ -230,7 +233,7 @@ func (c *Client) bind(req Request) (Binding, agentic.Input, error) {
 	if id == "" {
 		id = c.cfg.NewRequestID()
 	}
-	if !validRequestID(id) {
+	if !ValidRequestID(id) {
 		return Binding{}, agentic.Input{}, &RequestIDError{RequestID: id}
 	}
 	p := req.Plan
@@ -259,32 +262,25 @@ func (c *Client) bind(req Request) (Binding, agentic.Input, error) {
 }
 
 func (c *Client) begin(ctx context.Context, p *agentic.Plan, b Binding, intent Intent) (Hold, error) {
-	ctxWait, cancel := c.waiting(ctx, p)
-	defer cancel()
-	h, err := c.cfg.Ledger.Begin(ctxWait, b, intent)
-	return h, c.interrupted(ctx, b.RequestID, err)
+	h, err := c.cfg.Ledger.Begin(ctx, b, intent, c.wait(p))
+	return h, interrupted(ctx, b.RequestID, err)
 }
 
-// interrupted tells the end of the caller's own context from other errors: a
-// request that may already be durable must be nameable (D17).
-func (c *Client) interrupted(ctx context.Context, requestID string, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return &InterruptedError{RequestID: requestID, Err: ctx.Err()}
+// interrupted tells the end of the caller's own context from other errors (D17).
+func interrupted(ctx context.Context, requestID string, err error) error {
+	if end := ctx.Err(); end != nil && errors.Is(err, end) {
+		return &InterruptedError{RequestID: requestID, Err: end}
 	}
 	return err
 }
 
-// waiting bounds the wait for another holder.
-func (c *Client) waiting(ctx context.Context, p *agentic.Plan) (context.Context, context.CancelFunc) {
-	switch {
-	case c.cfg.Wait > 0:
-		return context.WithTimeout(ctx, c.cfg.Wait)
-	case c.cfg.Wait < 0:
-		return context.WithTimeout(ctx, time.Millisecond)
+// wait is how long to wait for another holder.
+func (c *Client) wait(p *agentic.Plan) time.Duration {
+	if c.cfg.Wait != 0 {
+		return max(0, c.cfg.Wait)
 	}
 	r := p.Action.Recovery
-	worst := r.Timeout*time.Duration(1+2*r.MaxChecks) + r.CheckDelay*time.Duration(r.MaxChecks) + 10*time.Second
-	return context.WithTimeout(ctx, worst)
+	return r.Timeout*time.Duration(1+2*r.MaxChecks) + r.CheckDelay*time.Duration(r.MaxChecks) + flushTime
 }
 
 func (c *Client) release(h Hold) {
@@ -293,8 +289,8 @@ func (c *Client) release(h Hold) {
 	}
 }
 
-// validRequestID is D7.
-func validRequestID(id string) bool {
+// ValidRequestID reports whether a host may give this request ID (D7).
+func ValidRequestID(id string) bool {
 	if len(id) < 8 || len(id) > 128 {
 		return false
 	}

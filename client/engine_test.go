@@ -127,6 +127,7 @@ type host struct {
 	ledger *storetest.Memory
 	clock  *storetest.Clock
 	events []string
+	seen   []client.Observation
 }
 
 func newHost(t *testing.T) *host {
@@ -138,7 +139,15 @@ func (h *host) client(s *service, change ...func(*client.Config)) *client.Client
 	h.t.Helper()
 	cfg := client.Config{
 		Ledger: h.ledger, Transport: s, Scope: client.Scope{Principal: "ann", Environment: "test"},
-		Observer: func(e client.Event) { h.events = append(h.events, strings.TrimPrefix(fmt.Sprintf("%T", e), "client.")) },
+		Observer: func(e client.Event) {
+			h.events = append(h.events, strings.TrimPrefix(fmt.Sprintf("%T", e), "client."))
+			switch e := e.(type) {
+			case client.Checked:
+				h.seen = append(h.seen, e.Observation)
+			case client.Verified:
+				h.seen = append(h.seen, e.Observation)
+			}
+		},
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -191,6 +200,11 @@ func TestVerifiedSuccess(t *testing.T) {
 		s.last.URL != "https://support.example/tickets" || s.last.Timeout != 3*time.Second {
 		t.Errorf("submission = %+v", s.last)
 	}
+	for _, o := range h.seen {
+		if len(o.Checks) != 0 {
+			t.Errorf("an event shows values of the input or the resource: %+v", o)
+		}
+	}
 	wantEvents := []string{"Saved", "Submitting", "Submitted", "Checking", "Checked", "Verifying", "Verified", "Resulted"}
 	if d := cmp.Diff(wantEvents, h.events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
@@ -217,6 +231,7 @@ func TestSavedFinalReceiptIsReturnedWithoutNetwork(t *testing.T) {
 		if d := cmp.Diff(first.Receipt, again.Receipt); d != "" {
 			t.Errorf("%s: receipt changed:\n%s", outcome, d)
 		}
+		silent.approve = &client.OriginError{Origin: "https://support.example", Reason: "not approved any more"}
 		res, err := h.client(silent).Resume(t.Context(), testID)
 		if err != nil || !res.FromSaved || res.Receipt.Outcome != outcome {
 			t.Errorf("%s: Resume = %+v, %v", outcome, res, err)
@@ -260,6 +275,8 @@ func TestOutcomes(t *testing.T) {
 		{"422 and success of somebody", answer(422, ""), list(status("succeeded", "t-1")), list(closed), agentic.Unknown, 1, "422"},
 		{"422 and failed", answer(422, ""), list(status("failed", "")), nil, agentic.Failed, 1, ""},
 		{"409 and pending", answer(409, ""), list(status("pending", "")), nil, agentic.Pending, 3, ""},
+		{"succeeded, unverified, then failed", answer(201, ""), list(status("succeeded", "t-1"), status("failed", "")), list(wrong), agentic.Unknown, 3, "first said"},
+		{"error text that is not UTF-8", answer(201, ""), list(client.Exchange{Reach: client.MaybeSent, Class: client.ClassBroken, Err: errors.New("\xff\xfe")}), nil, agentic.Unknown, 3, "broken"},
 		{"redirected status", answer(201, ""), list(client.Exchange{Reach: client.Answered, Class: client.ClassRedirect, Answer: agentic.Answer{Status: 302},
 			Err: errors.New("a redirect")}), nil, agentic.Unknown, 3, "redirect"},
 	}
@@ -314,6 +331,26 @@ func TestRefusalIsRememberedAfterACrash(t *testing.T) {
 	res, err := h.client(good()).Resume(t.Context(), testID)
 	if err != nil || res.Receipt.Outcome != agentic.Unknown || !strings.Contains(res.Receipt.Reason, "409") {
 		t.Errorf("Resume = %+v, %v; want unknown because of the 409", res, err)
+	}
+}
+
+// The refusal is durable before anybody hears of it.
+func TestRefusalSurvivesAPanickingObserver(t *testing.T) {
+	h, s := newHost(t), good()
+	s.submit = answer(422, "")
+	func() {
+		defer func() { _ = recover() }()
+		h.execute(s, func(c *client.Config) {
+			c.Observer = func(e client.Event) {
+				if _, ok := e.(client.Submitted); ok {
+					panic("observer")
+				}
+			}
+		})
+	}()
+	res, err := h.client(good()).Resume(t.Context(), testID)
+	if err != nil || res.Receipt.Outcome != agentic.Unknown {
+		t.Errorf("Resume = %+v, %v; want unknown because of the 422", res, err)
 	}
 }
 
@@ -380,8 +417,20 @@ func TestPrepareSendsNothingAndExecuteSendsOnce(t *testing.T) {
 	if string(s.last.Body) != testInput {
 		t.Errorf("sent %s", s.last.Body)
 	}
+
 	if rec, err := c.Prepare(t.Context(), client.Request{Plan: plan(t), Input: []byte(testInput), ID: testID}); err != nil || rec.State != client.Attempted {
 		t.Errorf("Prepare of what was attempted = %+v, %v", rec, err)
+	}
+
+	// What was approved is sent, not another spelling of it.
+	h, s = newHost(t), good()
+	c = h.client(s)
+	first := `{"subject":"Printer on fire","n":1}`
+	if _, err := c.Prepare(t.Context(), client.Request{Plan: plan(t), Input: []byte(first), ID: testID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Execute(t.Context(), client.Request{Plan: plan(t), Input: []byte(`{"n":1.0,"subject":"Printer on fire"}`), ID: testID}); err != nil || string(s.last.Body) != first {
+		t.Errorf("sent %s, %v", s.last.Body, err)
 	}
 }
 
@@ -413,6 +462,11 @@ func TestRefusals(t *testing.T) {
 	})
 	if _, err := strict.Execute(ctx, client.Request{Plan: p, Input: []byte(testInput)}); !errors.Is(err, refuse) {
 		t.Errorf("CheckInput: %v", err)
+	}
+	for _, r := range []client.Request{{}, {Input: []byte(testInput), ID: testID}, {Input: []byte(testInput)}} {
+		if err := execute(r); err == nil || isA[*client.NotFoundError](err) {
+			t.Errorf("a request without a plan: %v", err)
+		}
 	}
 	if _, err := c.Resume(ctx, "nobody-knows-it"); !isA[*client.NotFoundError](err) {
 		t.Errorf("Resume of nothing: %v", err)

@@ -65,19 +65,12 @@ func Compare(saved, asked *Binding) []Difference {
 }
 
 // HeldError says that another holder has the request and did not give it free in
-// time (section 6: serialized execution). It wraps the error of the context that
-// ended the wait.
-type HeldError struct {
-	RequestID string
-	Err       error // the context's error
-}
+// time (section 6: serialized execution).
+type HeldError struct{ RequestID string }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("request %s is held by another execution; wait for it, then resume", e.RequestID)
 }
-
-// Unwrap returns the context's error.
-func (e *HeldError) Unwrap() error { return e.Err }
 
 // NotFoundError says that the scope has no request of that ID.
 type NotFoundError struct {
@@ -116,8 +109,8 @@ func (e *OriginError) Error() string { return fmt.Sprintf("origin %s: %s", e.Ori
 
 // InterruptedError says that the context ended before there was a receipt (D17).
 // No receipt was written that was not observed. With Saved the request is in the
-// ledger and Resume goes on; without, this call saved and sent nothing. It wraps
-// the context's error.
+// ledger and Resume goes on; without, this call ended before it held the request,
+// and sent nothing. It wraps the context's error.
 type InterruptedError struct {
 	RequestID string
 	Saved     bool

@@ -8,7 +8,9 @@ import (
 
 // Event is something that has just happened to a request. The types are Saved,
 // Submitting, Submitted, Interrupted, Checking, Checked, Verifying, Verified and
-// Resulted. None holds an input or a credential; only Resulted holds a receipt.
+// Resulted. None holds an input or a credential, and their observations have no
+// Checks, whose values come from the input and the resource; only Resulted holds
+// a receipt.
 type Event interface{ event() }
 
 // EventHead is what all events share.

@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/agentic-go/agentic"
 )
 
 // flushTime bounds a durable write that must not be lost to a context that has
-// already ended.
-const flushTime = 10 * time.Second
+// already ended. It is longer than a ledger needs to give up by itself.
+const flushTime = 30 * time.Second
 
 // execution is one run over one hold: steps 3 to 9 of section 6. Everything that
 // was observed and is not durable yet stands in fresh.
@@ -23,10 +24,11 @@ type execution struct {
 	plan  *agentic.Plan
 	input agentic.Input
 
-	fresh   []Observation
-	refused int       // HTTP status with which the service refused this submission, or 0 (D10)
-	highest time.Time // the highest time this execution has seen (D16)
-	sent    bool
+	fresh    []Observation
+	refused  int       // HTTP status with which the service refused this submission, or 0 (D10)
+	highest  time.Time // the highest time that was ever seen of this request (D16)
+	wentBack bool      // the clock was below it
+	sent     bool
 }
 
 // run goes from the hold to a durable receipt.
@@ -36,7 +38,7 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 		x.note(o)
 	}
 	x.emit(Saved{EventHead: x.head(), State: x.rec.State, MaySubmit: x.hold.MaySubmit()})
-	if last := x.rec.Last(); last != nil && last.Outcome.Final() {
+	if last := x.rec.final(); last != nil {
 		x.emit(Resulted{EventHead: x.head(), Receipt: *last, FromSaved: true})
 		return Result{RequestID: x.rec.RequestID, Receipt: *last, FromSaved: true}, nil
 	}
@@ -66,28 +68,28 @@ func (x *execution) submit(ctx context.Context) error {
 	x.emit(Submitting{x.head()})
 	x.sent = true
 	a := x.plan.Action
-	at, start := x.hold.Now(), time.Now()
+	at, start := x.now(), time.Now()
 	ex := x.cfg.Transport.Submit(ctx, Submission{
 		Origin: x.plan.Origin, ActionID: a.ID, URL: x.plan.SubmitURL(), Header: a.Header,
-		RequestID: x.rec.RequestID, Body: x.input.Body(), Timeout: a.Recovery.Timeout,
+		RequestID: x.rec.RequestID, Body: x.rec.Input, Timeout: a.Recovery.Timeout,
 	})
 	x.kill(AfterSubmit)
 	o := observe(ExchangeSubmit, at, time.Since(start), ex)
 	x.fresh = append(x.fresh, o)
 	x.note(o)
-	if o.Reach == Answered {
-		x.emit(Submitted{EventHead: x.head(), Observation: o})
-	} else {
-		x.emit(Interrupted{EventHead: x.head(), Observation: o})
-	}
-	x.cfg.Logger.Info("action submitted", x.attrs("reach", o.Reach, "status", o.Status, "class", o.Class)...)
 	if x.refused != 0 {
 		if err := x.flush(ctx); err != nil {
 			return err
 		}
 		x.kill(AfterRefusal)
 	}
-	return ctx.Err()
+	if o.Reach == Answered {
+		x.emit(Submitted{EventHead: x.head(), Observation: o})
+	} else {
+		x.emit(Interrupted{EventHead: x.head(), Observation: o})
+	}
+	x.cfg.Logger.Info("action submitted", x.attrs("reach", o.Reach, "status", o.Status, "class", o.Class)...)
+	return canceled(ctx, ex)
 }
 
 // verdict is what an execution will put into its receipt.
@@ -105,6 +107,7 @@ func unknown(reason string) verdict { return verdict{outcome: agentic.Unknown, r
 func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 	r := x.plan.Action.Recovery
 	var v verdict
+	claimed := false // the service said succeeded, and it could not be verified
 	for n := 1; n <= r.MaxChecks; n++ {
 		if n > 1 {
 			if err := sleep(ctx, r.CheckDelay); err != nil {
@@ -123,9 +126,15 @@ func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 			return unknown(fmt.Sprintf("The service refused this submission with HTTP status %d, so the success that it reports "+
 				"under this request ID may be that of an earlier request.", x.refused)), nil
 		case status.Outcome == agentic.Succeeded:
+			if problem := x.clockProblem(); problem != "" {
+				return unknown(problem), nil
+			}
 			if v, err = x.verify(ctx, status.ResourceID); err != nil || v.outcome == agentic.Succeeded {
 				return v, err
 			}
+			claimed = true
+		case status.Outcome == agentic.Failed && claimed:
+			return unknown("The service first said that the action succeeded, and then that it did not complete."), nil
 		case status.Outcome == agentic.Failed:
 			return verdict{outcome: agentic.Failed, reason: status.Reason}, nil
 		default:
@@ -154,9 +163,9 @@ func (x *execution) check(ctx context.Context, n int) (agentic.StatusDecision, e
 		d = agentic.StatusDecision{Outcome: agentic.Unknown, Reason: "The status could not be read: " + sentence(ex)}
 	}
 	x.fresh = append(x.fresh, o)
-	x.emit(Checked{EventHead: x.head(), N: n, M: m, Observation: o, Reason: d.Reason})
+	x.emit(Checked{EventHead: x.head(), N: n, M: m, Observation: o.withoutChecks(), Reason: d.Reason})
 	x.cfg.Logger.Info("status checked", x.attrs("check", n, "of", m, "status", o.Status, "class", o.Class, "outcome", d.Outcome)...)
-	return d, ctx.Err()
+	return d, canceled(ctx, ex)
 }
 
 // verify reads the resource and checks the evidence (section 6.6).
@@ -177,16 +186,16 @@ func (x *execution) verify(ctx context.Context, resourceID string) (verdict, err
 		d = agentic.ResourceDecision{Reason: "The resource could not be read: " + sentence(ex)}
 	}
 	x.fresh = append(x.fresh, o)
-	x.emit(Verified{EventHead: x.head(), OK: d.Verified, Observation: o, Reason: d.Reason})
+	x.emit(Verified{EventHead: x.head(), OK: d.Verified, Observation: o.withoutChecks(), Reason: d.Reason})
 	x.cfg.Logger.Info("resource verified", x.attrs("status", o.Status, "class", o.Class, "verified", d.Verified)...)
 	if !d.Verified {
-		return unknown(d.Reason), ctx.Err()
+		return unknown(d.Reason), canceled(ctx, ex)
 	}
 	return verdict{outcome: agentic.Succeeded, reason: d.Reason, resource: resourceID, evidence: d.Evidence}, nil
 }
 
 func (x *execution) get(ctx context.Context, kind ExchangeKind, url string) (Exchange, Observation) {
-	at, start := x.hold.Now(), time.Now()
+	at, start := x.now(), time.Now()
 	ex := x.cfg.Transport.Get(ctx, Read{
 		Origin: x.plan.Origin, ActionID: x.plan.Action.ID, URL: url, Timeout: x.plan.Action.Recovery.Timeout,
 	})
@@ -197,21 +206,22 @@ func (x *execution) get(ctx context.Context, kind ExchangeKind, url string) (Exc
 // outcome that was observed is written even if the caller has given up.
 func (x *execution) finish(ctx context.Context, v verdict) (Result, error) {
 	res := Result{RequestID: x.rec.RequestID, Sent: x.sent}
+	now := x.now()
+	if x.wentBack && v.outcome != agentic.Unknown {
+		v = unknown(wentBackReason)
+	}
 	r := agentic.Receipt{
 		Agentic: agentic.Version, RequestID: x.rec.RequestID, ActionID: x.rec.ActionID, Origin: x.rec.Origin,
-		Outcome: v.outcome, ObservedAt: agentic.FormatTime(x.hold.Now()), Reason: v.reason, Evidence: v.evidence,
+		Outcome: v.outcome, ObservedAt: agentic.FormatTime(now), Reason: v.reason, Evidence: v.evidence,
 	}
 	if v.outcome == agentic.Succeeded {
 		r.ResourceID = &v.resource
-	}
-	if err := r.Validate().Err(); err != nil {
-		return res, fmt.Errorf("client: refusing to save a receipt: %w", err)
 	}
 	x.kill(BeforeReceipt)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	if err := x.hold.Finish(ctx, x.fresh, r); err != nil {
-		return res, err
+		return res, ledgerError("finish", err)
 	}
 	x.fresh = nil
 	x.kill(AfterReceipt)
@@ -224,10 +234,29 @@ func (x *execution) finish(ctx context.Context, v verdict) (Result, error) {
 // stopped ends an execution without a receipt, and keeps what was observed.
 func (x *execution) stopped(ctx context.Context, err error) (Result, error) {
 	res := Result{RequestID: x.rec.RequestID, Sent: x.sent}
-	if ctx.Err() == nil {
+	if errors.Is(err, ErrLedger) || errors.Is(err, ErrLost) {
 		return res, err
 	}
-	return res, errors.Join(&InterruptedError{RequestID: x.rec.RequestID, Saved: true, Err: ctx.Err()}, x.flush(ctx))
+	return res, errors.Join(&InterruptedError{RequestID: x.rec.RequestID, Saved: true, Err: err}, x.flush(ctx))
+}
+
+// canceled is the error that ends an execution when its context has ended, or
+// when the transport saw that before the context did (D17).
+func canceled(ctx context.Context, ex Exchange) error {
+	if err := ctx.Err(); err != nil || ex.Class != ClassCanceled {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Canceled, ex.Err)
+}
+
+// ledgerError makes sure that what a ledger could not write is told as that,
+// whatever error it gave: after a submission a host must not take it for its own
+// time limit.
+func ledgerError(op string, err error) error {
+	if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrLedger) {
+		return err
+	}
+	return &LedgerError{Op: op, Err: err}
 }
 
 // flush makes the fresh observations durable.
@@ -238,26 +267,38 @@ func (x *execution) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	if err := x.hold.Observe(ctx, x.fresh); err != nil {
-		return err
+		return ledgerError("observe", err)
 	}
 	x.fresh = nil
 	return nil
 }
 
-// clockProblem looks at the ledger's clock before a network call: a clock below
+// clockProblem looks at the ledger's clock before each network call: a clock below
 // a time already seen, or an age at or past the tracking window, ends the
 // execution as unknown (section 6.9, D16).
 func (x *execution) clockProblem() string {
-	now := x.hold.Now()
+	now := x.now()
 	window := x.plan.Action.Retention
 	switch {
-	case now.Before(x.rec.CreatedAt), now.Before(x.highest):
-		return "The host's clock moved backwards, so the tracking window cannot be judged; the request needs the host's hand-off process."
+	case x.wentBack:
+		return wentBackReason
 	case now.Sub(x.rec.CreatedAt) >= window:
 		return fmt.Sprintf("The tracking window of %s has ended, so the service may have forgotten the request; it needs the host's hand-off process.", window)
 	}
-	x.highest = now
 	return ""
+}
+
+const wentBackReason = "The host's clock moved backwards, so the tracking window cannot be judged; the request needs the host's hand-off process."
+
+// now is the only look at the ledger's clock, so that no step back goes unseen.
+func (x *execution) now() time.Time {
+	t := x.hold.Now()
+	if t.Before(x.highest) || t.Before(x.rec.CreatedAt) {
+		x.wentBack = true
+	} else {
+		x.highest = t
+	}
+	return t
 }
 
 // note remembers a refusal of this very submission (D10).
@@ -278,9 +319,10 @@ func observe(kind ExchangeKind, at time.Time, d time.Duration, ex Exchange) Obse
 // sentence tells people why an exchange gave no usable answer.
 func sentence(ex Exchange) string { return bound(ex.Err.Error()) + " (" + string(ex.Class) + ")." }
 
-// bound keeps text from outside short enough for a receipt.
+// bound keeps text from outside short enough for a receipt, and UTF-8.
 func bound(s string) string {
 	const limit = 300
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	if r := []rune(s); len(r) > limit {
 		return string(r[:limit]) + "…"
 	}
@@ -306,7 +348,7 @@ func (x *execution) kill(p Point) { x.cfg.KillPoint(p) }
 func (x *execution) emit(e Event) { x.cfg.Observer(e) }
 
 func (x *execution) head() EventHead {
-	return EventHead{Scope: x.rec.Scope, RequestID: x.rec.RequestID, ActionID: x.rec.ActionID, Origin: x.rec.Origin, At: x.hold.Now()}
+	return EventHead{Scope: x.rec.Scope, RequestID: x.rec.RequestID, ActionID: x.rec.ActionID, Origin: x.rec.Origin, At: x.now()}
 }
 
 // attrs are the attributes of a log line: names and numbers only, nothing that

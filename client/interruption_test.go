@@ -63,6 +63,38 @@ func TestClock(t *testing.T) {
 			t.Errorf("%+v after %d GETs, want unknown after 1", res, s.gets)
 		}
 	})
+	for name, step := range map[string]time.Duration{"moved back": -48 * time.Hour, "window ended": 24 * time.Hour} {
+		t.Run(name+" before the resource is read", func(t *testing.T) {
+			h, s := newHost(t), good()
+			s.onGet = func(int) { h.clock.Advance(step) }
+			if res := h.execute(s); res.Receipt.Outcome != agentic.Unknown || s.gets != 1 {
+				t.Errorf("%+v after %d GETs, want unknown after 1", res, s.gets)
+			}
+		})
+	}
+	t.Run("a step back is seen wherever it shows", func(t *testing.T) {
+		h, s := newHost(t), good()
+		s.onSubmit = func() { h.clock.Advance(time.Hour) }
+		s.onGet = func(n int) {
+			if n == 1 {
+				h.clock.Advance(-30 * time.Minute) // still after the creation
+			}
+		}
+		if res := h.execute(s); res.Receipt.Outcome != agentic.Unknown || !strings.Contains(res.Receipt.Reason, "backwards") {
+			t.Errorf("%+v", res)
+		}
+	})
+	t.Run("a step back during the last read", func(t *testing.T) {
+		h, s := newHost(t), good()
+		s.onGet = func(n int) {
+			if n == 2 {
+				h.clock.Advance(-time.Second)
+			}
+		}
+		if res := h.execute(s); res.Receipt.Outcome != agentic.Unknown || s.gets != 2 {
+			t.Errorf("%+v after %d GETs", res, s.gets)
+		}
+	})
 	t.Run("prepared too long ago", func(t *testing.T) {
 		h, s := newHost(t), good()
 		if _, err := h.client(s).Prepare(t.Context(), client.Request{Plan: plan(t), Input: []byte(testInput), ID: testID}); err != nil {
@@ -120,6 +152,23 @@ func TestCancelledContext(t *testing.T) {
 			})
 		})
 	}
+	t.Run("seen by the transport before the context", func(t *testing.T) {
+		h, s := newHost(t), good()
+		s.status = []client.Exchange{{Reach: client.MaybeSent, Class: client.ClassCanceled, Err: errors.New("the deadline passed")}}
+		_, err := h.client(s).Execute(t.Context(), client.Request{Plan: plan(t), Input: []byte(testInput), ID: testID})
+		if ie, ok := errors.AsType[*client.InterruptedError](err); !ok || !ie.Saved || len(h.record().Receipts) != 0 {
+			t.Errorf("%v, %d receipts", err, len(h.record().Receipts))
+		}
+	})
+	t.Run("resumed with an ended context", func(t *testing.T) {
+		h := newHost(t)
+		h.execute(good())
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := h.client(good()).Resume(ctx, testID); !isA[*client.InterruptedError](err) {
+			t.Error(err)
+		}
+	})
 	t.Run("before anything", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

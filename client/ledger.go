@@ -73,6 +73,14 @@ func (r *Record) Last() *agentic.Receipt {
 	return &r.Receipts[len(r.Receipts)-1]
 }
 
+// final is the receipt that ends the request (D11), or nil.
+func (r *Record) final() *agentic.Receipt {
+	if last := r.Last(); last != nil && last.Outcome.Final() {
+		return last
+	}
+	return nil
+}
+
 // Summary is one line of a listing.
 type Summary struct {
 	Scope     Scope
@@ -100,9 +108,11 @@ type Filter struct {
 // Implementations must pass storetest.Ledger.
 type Ledger interface {
 	// Begin binds a request, or finds it bound, and holds it exclusively
-	// against every other Hold anywhere that shares the ledger. It waits for
-	// another holder until ctx ends, then returns a *HeldError. A different
-	// binding is refused with a *BindingError, and nothing changes.
+	// against every other Hold anywhere that shares the ledger. For another
+	// holder it waits so long at most, then returns a *HeldError; with no wait
+	// it tries once. When ctx ends first, its error is returned and nothing was
+	// written. A different binding is refused with a *BindingError, and nothing
+	// changes.
 	//
 	// With IntendSubmit, a request that is new or prepared becomes attempted in
 	// the same durable commit, and exactly one Hold in the request's whole life
@@ -110,12 +120,12 @@ type Ledger interface {
 	//
 	// Begin looks at b.Input and the snapshots' bodies only when the request is
 	// new. The caller must Release the Hold.
-	Begin(ctx context.Context, b Binding, intent Intent) (Hold, error)
+	Begin(ctx context.Context, b Binding, intent Intent, wait time.Duration) (Hold, error)
 
 	// Take holds a saved request by its ID alone, waiting as Begin does; with
 	// IntendSubmit a prepared request becomes attempted as in Begin. An unknown
 	// ID is a *NotFoundError.
-	Take(ctx context.Context, scope Scope, requestID string, intent Intent) (Hold, error)
+	Take(ctx context.Context, scope Scope, requestID string, intent Intent, wait time.Duration) (Hold, error)
 
 	// Load reads a request without holding it.
 	Load(ctx context.Context, scope Scope, requestID string) (*Record, error)
@@ -144,7 +154,8 @@ type Hold interface {
 
 	// Finish appends observations and one receipt in one durable commit
 	// (section 6.7). Nothing is ever overwritten. It fails with ErrLost when
-	// the hold was taken over, and then nothing was written.
+	// the hold was taken over, and with another error for a receipt that is
+	// invalid or another request's; then nothing was written.
 	Finish(ctx context.Context, obs []Observation, r agentic.Receipt) error
 
 	// Release gives the request free. It is safe to call twice.
@@ -173,4 +184,10 @@ type Observation struct {
 	Detail   string          `json:"detail,omitempty"`  // one bounded sentence about Class
 	Outcome  agentic.Outcome `json:"outcome,omitempty"` // what a status answer established
 	Checks   []agentic.Check `json:"checks,omitempty"`
+}
+
+// withoutChecks is what others than the ledger may see.
+func (o Observation) withoutChecks() Observation {
+	o.Checks = nil
+	return o
 }

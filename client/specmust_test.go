@@ -92,11 +92,11 @@ type brokenLedger struct {
 	begin, finish error
 }
 
-func (l brokenLedger) Begin(ctx context.Context, b client.Binding, intent client.Intent) (client.Hold, error) {
+func (l brokenLedger) Begin(ctx context.Context, b client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
 	if l.begin != nil {
 		return nil, l.begin
 	}
-	h, err := l.Ledger.Begin(ctx, b, intent)
+	h, err := l.Ledger.Begin(ctx, b, intent, wait)
 	return brokenHold{h, l.finish}, err
 }
 
@@ -120,6 +120,9 @@ func TestWithoutDurabilityNothing(t *testing.T) {
 	}{
 		{"nothing saved", func(l client.Ledger) client.Ledger { return brokenLedger{Ledger: l, begin: full} }, 0},
 		{"receipt not saved", func(l client.Ledger) client.Ledger { return brokenLedger{Ledger: l, finish: full} }, 1},
+		{"receipt not saved in time", func(l client.Ledger) client.Ledger {
+			return brokenLedger{Ledger: l, finish: context.DeadlineExceeded}
+		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, s := newHost(t), good()

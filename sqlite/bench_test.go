@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
@@ -58,7 +59,7 @@ func BenchmarkSaved(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		h, err := l.Begin(b.Context(), request("request-1"), client.IntendSubmit)
+		h, err := l.Begin(b.Context(), request("request-1"), client.IntendSubmit, time.Minute)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func BenchmarkOpen(b *testing.B) {
 
 func action(ctx context.Context, l client.Ledger, id string) error {
 	r := request(id)
-	h, err := l.Begin(ctx, r, client.IntendSubmit)
+	h, err := l.Begin(ctx, r, client.IntendSubmit, time.Minute)
 	if err != nil {
 		return err
 	}

@@ -14,20 +14,18 @@ import (
 // mustExclude checks that what one handle holds, the other waits for.
 func mustExclude(t *testing.T, first, second client.Ledger) {
 	t.Helper()
-	h, err := first.Begin(t.Context(), request("request-1"), client.IntendSubmit)
+	h, err := first.Begin(t.Context(), request("request-1"), client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
 	var held *client.HeldError
-	if _, err := second.Begin(ctx, request("request-1"), client.IntendSubmit); !errors.As(err, &held) {
+	if _, err := second.Begin(t.Context(), request("request-1"), client.IntendSubmit, 50*time.Millisecond); !errors.As(err, &held) {
 		t.Fatalf("Begin while another handle holds: %v", err)
 	}
 	if err := h.Release(); err != nil {
 		t.Fatal(err)
 	}
-	h, err = second.Begin(t.Context(), request("request-1"), client.IntendSubmit)
+	h, err = second.Begin(t.Context(), request("request-1"), client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +39,13 @@ func TestClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := open(t, sqlite.Config{Path: path})
 	b := request("request-1")
-	h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+	h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	waiting := make(chan error)
 	go func() {
-		_, err := l.Begin(context.Background(), b, client.IntendSubmit)
+		_, err := l.Begin(context.Background(), b, client.IntendSubmit, time.Minute)
 		waiting <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
@@ -66,9 +64,9 @@ func TestClose(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("a waiter was not woken")
 	}
-	_, err = l.Begin(t.Context(), b, client.IntendSubmit)
+	_, err = l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 	closed("Begin", err)
-	_, err = l.Take(t.Context(), b.Scope, b.RequestID, client.IntendSubmit)
+	_, err = l.Take(t.Context(), b.Scope, b.RequestID, client.IntendSubmit, time.Minute)
 	closed("Take", err)
 	_, err = l.Load(t.Context(), b.Scope, b.RequestID)
 	closed("Load", err)
@@ -82,7 +80,7 @@ func TestClose(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
 	}
-	next, err := open(t, sqlite.Config{Path: path}).Begin(t.Context(), b, client.IntendSubmit)
+	next, err := open(t, sqlite.Config{Path: path}).Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

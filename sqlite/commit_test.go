@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -148,12 +149,36 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// A leader that is cancelled before it leads passes the lead on, and the last one
+// leaves nobody leading.
+func TestWithdrawLeader(t *testing.T) {
+	writes := []*write{{signal: make(chan struct{}, 1)}, {signal: make(chan struct{}, 1)}}
+	c := &committer{busy: true, queue: slices.Clone(writes)}
+	c.mu.Lock()
+	c.passOn()
+	c.mu.Unlock()
+	for i, w := range writes {
+		if !w.leads || len(w.signal) != 1 {
+			t.Fatalf("write %d does not lead", i)
+		}
+		if !c.withdraw(w) {
+			t.Fatalf("write %d is not in the queue", i)
+		}
+	}
+	if c.busy || len(c.queue) != 0 {
+		t.Errorf("busy %v with %d queued", c.busy, len(c.queue))
+	}
+	if c.withdraw(writes[0]) {
+		t.Error("a write was withdrawn twice")
+	}
+}
+
 // A Begin that is cancelled in the queue has bound nothing and holds nothing, and a
 // Finish that is cancelled there has appended nothing.
 func TestBeginWithdrawn(t *testing.T) {
 	l := openTest(t, Config{})
 	old, fresh := bindingOf("request-1"), bindingOf("request-2")
-	h, err := l.Begin(t.Context(), old, client.IntendSubmit)
+	h, err := l.Begin(t.Context(), old, client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +186,7 @@ func TestBeginWithdrawn(t *testing.T) {
 	s := newStuck(l.commits)
 	ctx, cancel := context.WithCancel(t.Context())
 	errs := make(chan error, 2)
-	go func() { _, err := l.Begin(ctx, fresh, client.IntendSubmit); errs <- err }()
+	go func() { _, err := l.Begin(ctx, fresh, client.IntendSubmit, time.Minute); errs <- err }()
 	s.waitFor(t, 1)
 	go func() { errs <- h.Finish(ctx, nil, pendingOf(old)) }()
 	s.waitFor(t, 2)
@@ -182,7 +207,7 @@ func TestBeginWithdrawn(t *testing.T) {
 	if r, err := l.Load(t.Context(), old.Scope, old.RequestID); err != nil || len(r.Receipts) != 0 {
 		t.Errorf("Load: %v, %v", r, err)
 	}
-	again, err := l.Begin(t.Context(), fresh, client.IntendSubmit)
+	again, err := l.Begin(t.Context(), fresh, client.IntendSubmit, time.Minute)
 	if err != nil || !again.MaySubmit() {
 		t.Fatalf("Begin again: %v", err)
 	}
@@ -240,7 +265,7 @@ func TestLockTable(t *testing.T) {
 				wg.Go(func() {
 					for i := range 50 {
 						k := lockKey(i%len(counts)) << 60
-						if err := tables[worker%2].acquire(t.Context(), k); err != nil {
+						if err := tables[worker%2].acquire(t.Context(), k, time.Minute); err != nil {
 							t.Error(err)
 							return
 						}
@@ -259,12 +284,12 @@ func TestLockTable(t *testing.T) {
 				}
 			}
 
-			if err := tables[0].acquire(t.Context(), openKey); err != nil {
+			if err := tables[0].acquire(t.Context(), openKey, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			for i, table := range tables {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				if err := table.acquire(ctx, openKey); !errors.Is(err, context.DeadlineExceeded) {
+				if err := table.acquire(ctx, openKey, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("table %d: %v", i, err)
 				}
 				cancel()
@@ -272,7 +297,7 @@ func TestLockTable(t *testing.T) {
 			if err := tables[0].kernel.close(); err != nil { // as the end of a process does
 				t.Fatal(err)
 			}
-			if err := tables[1].acquire(t.Context(), openKey); err != nil {
+			if err := tables[1].acquire(t.Context(), openKey, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if err := tables[1].release(openKey); err != nil {

@@ -125,7 +125,7 @@ func TestCommitsPerAction(t *testing.T) {
 	}
 	begin := func() client.Hold {
 		t.Helper()
-		h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+		h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,12 +153,47 @@ func TestCommitsPerAction(t *testing.T) {
 	wantCommits("Begin on a final receipt", 0)
 }
 
+// Whatever a late holder gets in between the look of the next one and its fence,
+// the next one looks again: it never goes on from a record that has moved.
+func TestTakeComparesWhatItRead(t *testing.T) {
+	final := pendingOf(bindingOf("request-1"))
+	final.Outcome = agentic.Failed
+	for name, between := range map[string]func(client.Hold) error{
+		"observed": func(h client.Hold) error { return h.Observe(context.Background(), nil) },
+		"pending":  func(h client.Hold) error { return h.Finish(context.Background(), nil, pendingOf(h.Record().Binding)) },
+		"failed":   func(h client.Hold) error { return h.Finish(context.Background(), nil, final) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openTest(t, Config{})
+			b := bindingOf("request-1")
+			late, err := l.Begin(t.Context(), b, client.IntendPrepare, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer late.Release()
+			r, err := l.read(t.Context(), b.Scope, b.RequestID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := between(late); err != nil {
+				t.Fatal(err)
+			}
+			if done, err := l.take(t.Context(), r, true, l.now()); done || err != nil {
+				t.Fatalf("take of a record that moved: %v, %v", done, err)
+			}
+			if rec, err := l.Load(t.Context(), b.Scope, b.RequestID); err != nil || rec.State != client.Prepared {
+				t.Fatalf("Load: %v, %v", rec, err)
+			}
+		})
+	}
+}
+
 // A full disk is an error with a name; what was saved stays, and the ledger works
 // again when there is space.
 func TestFull(t *testing.T) {
 	l := openTest(t, Config{})
 	b := bindingOf("request-1")
-	h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+	h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +219,7 @@ func TestFull(t *testing.T) {
 	full("Finish", h.Finish(t.Context(), nil, long))
 	big := bindingOf("request-2")
 	big.Input = make([]byte, 16<<10)
-	_, err = l.Begin(t.Context(), big, client.IntendSubmit)
+	_, err = l.Begin(t.Context(), big, client.IntendSubmit, time.Minute)
 	full("Begin", err)
 	r, err := l.Load(t.Context(), b.Scope, b.RequestID)
 	if err != nil || len(r.Receipts) != 0 {
@@ -197,7 +232,7 @@ func TestFull(t *testing.T) {
 	if err := h.Release(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := l.Begin(t.Context(), big, client.IntendSubmit)
+	again, err := l.Begin(t.Context(), big, client.IntendSubmit, time.Minute)
 	if err != nil || !again.MaySubmit() {
 		t.Fatalf("Begin when there is space: %v", err)
 	}
@@ -213,7 +248,7 @@ func TestBusy(t *testing.T) {
 	if _, err := l.conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 200"); err != nil {
 		t.Fatal(err)
 	}
-	other, err := sql.Open("sqlite", dsn(l.path, false))
+	other, err := sql.Open("sqlite", dsn(l.path, writes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +262,7 @@ func TestBusy(t *testing.T) {
 	for i := range 32 {
 		wg.Go(func() {
 			b := bindingOf(fmt.Sprintf("request-%d", i))
-			if _, err := l.Begin(t.Context(), b, client.IntendSubmit); !errors.Is(err, ErrBusy) {
+			if _, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute); !errors.Is(err, ErrBusy) {
 				t.Errorf("Begin in a locked file: %v", err)
 			}
 			if r, err := l.Load(t.Context(), b.Scope, b.RequestID); r != nil || errors.Is(err, client.ErrLedger) {
@@ -242,7 +277,7 @@ func TestBusy(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := l.Begin(t.Context(), bindingOf("request-1"), client.IntendSubmit)
+	h, err := l.Begin(t.Context(), bindingOf("request-1"), client.IntendSubmit, time.Minute)
 	if err != nil || !h.MaySubmit() {
 		t.Fatalf("Begin when the file is free: %v", err)
 	}
@@ -256,7 +291,7 @@ func TestBusy(t *testing.T) {
 func TestSchemaGuards(t *testing.T) {
 	l := openTest(t, Config{})
 	b := bindingOf("request-1")
-	h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+	h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +353,7 @@ func TestDamagedRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := openTest(t, Config{})
 			b := bindingOf("request-1")
-			h, err := l.Begin(t.Context(), b, client.IntendSubmit)
+			h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -343,11 +378,11 @@ func TestDamagedRows(t *testing.T) {
 			}
 			_, err = l.Load(t.Context(), b.Scope, b.RequestID)
 			wantCorrupt("Load", err)
-			_, err = l.Begin(t.Context(), b, client.IntendSubmit)
+			_, err = l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
 			wantCorrupt("Begin", err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err = l.Take(ctx, b.Scope, b.RequestID, client.IntendPrepare) // Begin left no lock
+			_, err = l.Take(ctx, b.Scope, b.RequestID, client.IntendPrepare, time.Minute) // Begin left no lock
 			wantCorrupt("Take", err)
 		})
 	}

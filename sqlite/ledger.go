@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/agentic-go/agentic"
@@ -14,8 +15,8 @@ var _ client.Ledger = (*Ledger)(nil)
 
 // Begin implements client.Ledger. A new request is one durable commit, one that is
 // not final takes its fence in one, and one that is final writes nothing.
-func (l *Ledger) Begin(ctx context.Context, b client.Binding, intent client.Intent) (client.Hold, error) {
-	h, err := l.hold(ctx, b.Scope, b.RequestID, &b, intent)
+func (l *Ledger) Begin(ctx context.Context, b client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
+	h, err := l.hold(ctx, b.Scope, b.RequestID, &b, intent, wait)
 	if err != nil {
 		return nil, contractError("begin", err)
 	}
@@ -23,8 +24,8 @@ func (l *Ledger) Begin(ctx context.Context, b client.Binding, intent client.Inte
 }
 
 // Take implements client.Ledger.
-func (l *Ledger) Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent) (client.Hold, error) {
-	h, err := l.hold(ctx, scope, requestID, nil, intent)
+func (l *Ledger) Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent, wait time.Duration) (client.Hold, error) {
+	h, err := l.hold(ctx, scope, requestID, nil, intent, wait)
 	if err != nil {
 		return nil, contractError("take", err)
 	}
@@ -43,7 +44,7 @@ func contractError(op string, err error) error {
 	return ledgerError(op, err)
 }
 
-func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string, b *client.Binding, intent client.Intent) (*hold, error) {
+func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string, b *client.Binding, intent client.Intent, wait time.Duration) (*hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -51,10 +52,13 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 		return nil, err
 	}
 	defer l.calls.Done()
+	if l.locks == nil {
+		return nil, fmt.Errorf("%w: the ledger was opened for reading", ErrReadOnly)
+	}
 	key := keyOf(scope, requestID)
-	if err := l.locks.acquire(ctx, key); err != nil {
-		if err == ctx.Err() {
-			err = &client.HeldError{RequestID: requestID, Err: err}
+	if err := l.locks.acquire(ctx, key, wait); err != nil {
+		if err == errHeld {
+			err = &client.HeldError{RequestID: requestID}
 		}
 		return nil, err
 	}
@@ -178,14 +182,13 @@ func notNull(b []byte) []byte {
 type updateStatements struct{ take, advance, entry *sql.Stmt }
 
 func prepareUpdate(p *preparer) updateStatements {
-	const open = ` AND (outcome IS NULL OR outcome NOT IN ('succeeded', 'failed'))`
 	return updateStatements{
 		take: p.prepare(`
 UPDATE ledger_request SET fence = fence + 1, seen_at = max(seen_at, ?), state = ?, attempted_at = coalesce(attempted_at, ?)
-WHERE id = ? AND fence = ? AND entries = ? AND state = ?` + open),
+WHERE id = ? AND fence = ? AND entries = ? AND state = ?`),
 		advance: p.prepare(`
 UPDATE ledger_request SET entries = entries + 1, seen_at = max(seen_at, ?), outcome = coalesce(?, outcome)
-WHERE id = ? AND fence = ? AND entries = ?` + open),
+WHERE id = ? AND fence = ? AND entries = ?`),
 		entry: p.prepare(`INSERT INTO ledger_entry (request, seq, observations, receipt) VALUES (?, ?, ?, ?)`),
 	}
 }

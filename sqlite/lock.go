@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -56,36 +57,51 @@ const (
 	lastPoll  = 25 * time.Millisecond
 )
 
-// acquire waits for the lock. The error is the context's, errClosed or the kernel's.
-func (t *lockTable) acquire(ctx context.Context, k lockKey) error {
-	if err := t.enqueue(ctx, k); err != nil {
+// errHeld says that somebody else had the lock for as long as the caller waits.
+var errHeld = errors.New("held by another")
+
+// acquire takes the lock, waiting for it at most so long; without a wait it tries
+// once. The error is errHeld, the context's, ErrClosed or the kernel's.
+func (t *lockTable) acquire(ctx context.Context, k lockKey, wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	if err := t.enqueue(ctx, k, wait); err != nil {
 		return err
 	}
-	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
+	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
 		ok, err := t.kernel.try(k)
 		if ok {
 			return nil
 		}
 		if err == nil {
 			// A little chance keeps many waiters from looking all at once.
-			timer := time.NewTimer(wait/2 + rand.N(wait/2))
-			select {
-			case <-timer.C:
-				continue
-			case <-ctx.Done():
-				err = ctx.Err()
-			case <-t.closed:
-				err = ErrClosed
-			}
-			timer.Stop()
+			err = t.pause(ctx, min(poll/2+rand.N(poll/2), time.Until(deadline)))
 		}
-		t.dequeue(k)
-		return err
+		if err != nil {
+			t.dequeue(k)
+			return err
+		}
+	}
+}
+
+// pause is the time between two looks; none is left when d is not positive.
+func (t *lockTable) pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return errHeld
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.closed:
+		return ErrClosed
 	}
 }
 
 // enqueue waits until no other goroutine of this handle has the key.
-func (t *lockTable) enqueue(ctx context.Context, k lockKey) error {
+func (t *lockTable) enqueue(ctx context.Context, k lockKey, wait time.Duration) error {
 	t.mu.Lock()
 	waiters, taken := t.held[k]
 	if !taken {
@@ -93,14 +109,22 @@ func (t *lockTable) enqueue(ctx context.Context, k lockKey) error {
 		t.mu.Unlock()
 		return nil
 	}
+	if wait <= 0 {
+		t.mu.Unlock()
+		return errHeld
+	}
 	turn := make(chan struct{}, 1)
 	t.held[k] = append(waiters, turn)
 	t.mu.Unlock()
 
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	var err error
 	select {
 	case <-turn:
 		return nil
+	case <-timer.C:
+		err = errHeld
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-t.closed:

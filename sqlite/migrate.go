@@ -57,14 +57,17 @@ func (s schema) newer(found int64) error {
 	return fmt.Errorf("%w: its schema is %d, this program knows %d", ErrNewer, found, s.version)
 }
 
+// known reports whether any of its migrations was begun.
+func (s schema) known(ctx context.Context, db *sql.DB) (known bool, err error) {
+	err = db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = ?`, s.table).Scan(&known)
+	return known, err
+}
+
 // found is the version in the database; 0 is none.
-func (s schema) found(ctx context.Context, db *sql.DB) (int64, error) {
-	var n int
-	err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, s.table).Scan(&n)
-	if err != nil || n == 0 {
+func (s schema) found(ctx context.Context, db *sql.DB) (version int64, err error) {
+	if known, err := s.known(ctx, db); err != nil || !known {
 		return 0, err
 	}
-	var version int64
 	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM `+s.table+` WHERE is_applied`).Scan(&version)
 	return version, err
 }

@@ -24,8 +24,13 @@ import (
 type Config struct {
 	// Path is the file. It is made with mode 0600, and its directory with 0700,
 	// when they are not there. An existing directory stays as it is; the rights of
-	// others on an existing file are taken away.
+	// others on an existing ledger are taken away. A file that holds something else
+	// is refused and left as it is.
 	Path string
+
+	// ReadOnly opens a ledger that is there for Load and List, and changes nothing;
+	// Begin and Take are refused with ErrReadOnly.
+	ReadOnly bool
 
 	Clock  func() time.Time // nil is time.Now
 	Logger *slog.Logger     // nil discards
@@ -67,6 +72,9 @@ type Ledger struct {
 // keeps for one commit only.
 const busyTimeout = 10 * time.Second
 
+// openWait bounds the wait for another process that makes or migrates the file.
+const openWait = time.Minute
+
 // readConnections bounds the connections for Load, List and the first look of Begin.
 const readConnections = 4
 
@@ -84,7 +92,11 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	if l.killPoint == nil {
 		l.killPoint = func(string) {}
 	}
-	if err := l.open(ctx, c.Path); err != nil {
+	open := l.open
+	if c.ReadOnly {
+		open = l.openReadOnly
+	}
+	if err := open(ctx, c.Path); err != nil {
 		_ = l.closeFiles() // the first error counts
 		return nil, ledgerError("open", fmt.Errorf("%s: %w", c.Path, err))
 	}
@@ -93,18 +105,30 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 }
 
 func (l *Ledger) open(ctx context.Context, path string) error {
-	chooseSystemCalls()
+	if err := chooseSystemCalls(); err != nil {
+		l.logger.WarnContext(ctx, "SQLite was used before in this process, so its locks fall when any descriptor of the file is closed", "error", err)
+	}
+	if dir := filepath.Dir(path); path != "" {
+		if err := makeDir(dir); err != nil {
+			return fmt.Errorf("%w: %w", ErrPlace, err)
+		}
+	}
 	path, err := place(path)
 	if err != nil {
 		return err
 	}
 	l.path = path
+	if _, err := inspect(ctx, path); err != nil {
+		return err
+	}
 	kernel, err := newKernelLock(path)
 	if err != nil {
 		return err
 	}
 	l.locks = &lockTable{kernel: kernel, closed: make(chan struct{}), held: map[lockKey][]chan struct{}{}}
-	if err := l.locks.acquire(ctx, openKey); err != nil {
+	if err := l.locks.acquire(ctx, openKey, openWait); err == errHeld {
+		return ErrBusy
+	} else if err != nil {
 		return err
 	}
 	defer l.locks.release(openKey)
@@ -114,10 +138,40 @@ func (l *Ledger) open(ctx context.Context, path string) error {
 	return l.connect(ctx)
 }
 
+// openReadOnly opens what is there for looking at.
+func (l *Ledger) openReadOnly(ctx context.Context, path string) error {
+	path, err := place(path)
+	if err != nil {
+		return err
+	}
+	l.path = path
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	version, err := inspect(ctx, path)
+	if err == nil && version < schemaVersion {
+		err = fmt.Errorf("%w: its schema is %d and this program's is %d; open it for writing once", ErrReadOnly, version, schemaVersion)
+	}
+	if err != nil {
+		return err
+	}
+	return l.connectReaders(ctx, onlyLook)
+}
+
+func (l *Ledger) connectReaders(ctx context.Context, how access) (err error) {
+	if l.readers, err = sql.Open("sqlite", dsn(l.path, how)); err != nil {
+		return err
+	}
+	l.readers.SetMaxOpenConns(readConnections)
+	l.readers.SetMaxIdleConns(readConnections)
+	l.load, err = l.readers.PrepareContext(ctx, loadSQL)
+	return err
+}
+
 // connect opens the connections. The caller has openKey.
 func (l *Ledger) connect(ctx context.Context) error {
 	var err error
-	if l.writer, err = sql.Open("sqlite", dsn(l.path, false)); err != nil {
+	if l.writer, err = sql.Open("sqlite", dsn(l.path, writes)); err != nil {
 		return err
 	}
 	l.writer.SetMaxOpenConns(1)
@@ -141,13 +195,7 @@ func (l *Ledger) connect(ctx context.Context) error {
 	if _, err := p.exec(l.commits.rollback); err != nil {
 		return err
 	}
-	if l.readers, err = sql.Open("sqlite", dsn(l.path, true)); err != nil {
-		return err
-	}
-	l.readers.SetMaxOpenConns(readConnections)
-	l.readers.SetMaxIdleConns(readConnections)
-	l.load, err = l.readers.PrepareContext(ctx, loadSQL)
-	return err
+	return l.connectReaders(ctx, reads)
 }
 
 // Close waits for the calls that are writing and ends those that wait for a
@@ -159,7 +207,9 @@ func (l *Ledger) Close() error {
 		return nil
 	}
 	l.closing = true
-	close(l.locks.closed)
+	if l.locks != nil {
+		close(l.locks.closed)
+	}
 	l.mu.Unlock()
 	l.calls.Wait()
 	return ledgerError("close", l.closeFiles())
@@ -201,16 +251,29 @@ func (l *Ledger) enter() error {
 func (l *Ledger) now() time.Time { return l.clock().UTC().Round(0).Truncate(time.Microsecond) }
 
 // chooseSystemCalls asks for locks that another descriptor's end does not drop,
-// and for the sync that leaves a file's times alone. Where the system has neither,
-// or SQLite was used before in this process, it goes on as it was.
-var chooseSystemCalls = sync.OnceFunc(func() {
-	_, _ = msqlite.OFDLocking(true)
+// and for the sync that leaves a file's times alone. Where the system has neither
+// it goes on without; the error says that SQLite was used before in this process
+// in a way that cannot be changed any more.
+var chooseSystemCalls = sync.OnceValue(func() error {
 	_, _ = msqlite.Fdatasync(true)
+	if _, err := msqlite.OFDLocking(true); !errors.Is(err, msqlite.ErrOFDLockingUnavailable) {
+		return err
+	}
+	return nil
 })
+
+// access is what a connection is for.
+type access int
+
+const (
+	writes   access = iota
+	reads           // beside a connection that writes
+	onlyLook        // nothing of the file may change, not even its journal mode
+)
 
 // dsn is the file as a URI, so that no character of its path is an option, with
 // what has to hold on every connection: the busy timeout goes first.
-func dsn(path string, reader bool) string {
+func dsn(path string, how access) string {
 	q := url.Values{
 		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
 		"_journal_mode": {"WAL"},
@@ -219,9 +282,14 @@ func dsn(path string, reader bool) string {
 		"_dqs":          {"0"},
 		"_txlock":       {"immediate"},
 	}
-	if reader {
+	if how != writes {
 		q.Set("_txlock", "deferred")
 		q.Set("_query_only", "1")
+	}
+	if how == onlyLook {
+		q.Del("_journal_mode")
+		q.Del("_synchronous")
+		q.Set("mode", "ro")
 	}
 	return fileURI(path, q)
 }
@@ -235,8 +303,8 @@ func fileURI(path string, q url.Values) string {
 	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// place makes the directory when it is not there, and gives the one true path of
-// the file: every process has to find the same lock beside it.
+// place gives the one true path of the file: every process has to find the same
+// lock beside it.
 func place(path string) (string, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("%w: no path", ErrPlace)
@@ -244,9 +312,6 @@ func place(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
-	}
-	if err := makeDir(filepath.Dir(path)); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrPlace, err)
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -78,7 +78,7 @@ func childHold(path, id string) error {
 	if err != nil {
 		return err
 	}
-	h, err := l.Begin(context.Background(), request(id), client.IntendSubmit)
+	h, err := l.Begin(context.Background(), request(id), client.IntendSubmit, time.Minute)
 	if err != nil {
 		return err
 	}
@@ -93,10 +93,8 @@ func TestKilledHolder(t *testing.T) {
 	line(t, out, "held true")
 	l := open(t, sqlite.Config{Path: path})
 
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
 	var held *client.HeldError
-	if _, err := l.Begin(ctx, request("request-1"), client.IntendSubmit); !errors.As(err, &held) {
+	if _, err := l.Begin(t.Context(), request("request-1"), client.IntendSubmit, 100*time.Millisecond); !errors.As(err, &held) {
 		t.Fatalf("Begin while another process holds: %v", err)
 	}
 
@@ -105,7 +103,7 @@ func TestKilledHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	h, err := l.Begin(t.Context(), request("request-1"), client.IntendSubmit)
+	h, err := l.Begin(t.Context(), request("request-1"), client.IntendSubmit, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +131,7 @@ func childAction(path, id string) error {
 	b := request(id)
 	submits := 0
 	for range 10 {
-		h, err := l.Begin(context.Background(), b, client.IntendSubmit)
+		h, err := l.Begin(context.Background(), b, client.IntendSubmit, time.Minute)
 		if err != nil {
 			return err
 		}
@@ -209,7 +207,7 @@ func childKill(path, arg string) error {
 		return err
 	}
 	b := request("request-1")
-	h, err := l.Begin(context.Background(), b, client.IntendSubmit)
+	h, err := l.Begin(context.Background(), b, client.IntendSubmit, time.Minute)
 	if err != nil {
 		return err
 	}
@@ -240,7 +238,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 		all := strings.Join(said, "\n")
 
 		l := open(t, sqlite.Config{Path: path})
-		h, err := l.Begin(t.Context(), request("request-1"), client.IntendSubmit)
+		h, err := l.Begin(t.Context(), request("request-1"), client.IntendSubmit, time.Minute)
 		if err != nil {
 			t.Fatalf("after %q: %v", all, err)
 		}

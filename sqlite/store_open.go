@@ -30,7 +30,7 @@ func DSN(path string) (string, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("%w: no path", ErrPlace)
 	}
-	chooseSystemCalls()
+	_ = chooseSystemCalls() // it warns, and there is no log here
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

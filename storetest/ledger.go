@@ -91,7 +91,7 @@ func (e *ledgerEnv) closeLedger(l client.Ledger) {
 // begin is Begin that must succeed.
 func (e *ledgerEnv) begin(b client.Binding, intent client.Intent) client.Hold {
 	e.Helper()
-	h, err := e.ledger.Begin(e.ctx, b, intent)
+	h, err := e.ledger.Begin(e.ctx, b, intent, time.Minute)
 	if err != nil {
 		e.Fatalf("Begin: %v", err)
 	}
@@ -100,7 +100,7 @@ func (e *ledgerEnv) begin(b client.Binding, intent client.Intent) client.Hold {
 
 func (e *ledgerEnv) take(b client.Binding, intent client.Intent) client.Hold {
 	e.Helper()
-	h, err := e.ledger.Take(e.ctx, b.Scope, b.RequestID, intent)
+	h, err := e.ledger.Take(e.ctx, b.Scope, b.RequestID, intent, time.Minute)
 	if err != nil {
 		e.Fatalf("Take: %v", err)
 	}

@@ -99,7 +99,7 @@ var bindingTests = []ledgerTest{
 		for _, tt := range tests {
 			asked := b
 			tt.change(&asked)
-			h, err := e.ledger.Begin(e.ctx, asked, client.IntendSubmit)
+			h, err := e.ledger.Begin(e.ctx, asked, client.IntendSubmit, time.Minute)
 			var be *client.BindingError
 			if !errors.As(err, &be) {
 				e.Fatalf("Begin of another binding: %v, %v", h, err)
@@ -198,7 +198,7 @@ var bindingTests = []ledgerTest{
 	}},
 	{"what is not there is not found", func(e *ledgerEnv) {
 		b := binding("request-1")
-		h, err := e.ledger.Take(e.ctx, b.Scope, b.RequestID, client.IntendSubmit)
+		h, err := e.ledger.Take(e.ctx, b.Scope, b.RequestID, client.IntendSubmit, time.Minute)
 		if h != nil || !isNotFound(err, b.Scope, b.RequestID) {
 			e.Fatalf("Take: %v, %v", h, err)
 		}
@@ -218,7 +218,7 @@ var bindingTests = []ledgerTest{
 			var wg sync.WaitGroup
 			for i := range 64 {
 				wg.Go(func() {
-					h, err := handles[i%2].Begin(e.ctx, b, client.IntendSubmit)
+					h, err := handles[i%2].Begin(e.ctx, b, client.IntendSubmit, time.Minute)
 					if err != nil {
 						e.Errorf("Begin: %v", err)
 						return
@@ -245,7 +245,7 @@ var bindingTests = []ledgerTest{
 			wg.Go(func() {
 				b := binding(fmt.Sprintf("request-%02d", i))
 				b.Input = fmt.Appendf(nil, `{"subject":"%d"}`, i)
-				h, err := e.ledger.Begin(e.ctx, b, client.IntendSubmit)
+				h, err := e.ledger.Begin(e.ctx, b, client.IntendSubmit, time.Minute)
 				if err != nil || !h.MaySubmit() {
 					e.Errorf("Begin %s: %v", b.RequestID, err)
 					return
@@ -272,10 +272,10 @@ var bindingTests = []ledgerTest{
 		b := binding("request-1")
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
-		if h, err := e.ledger.Begin(ctx, b, client.IntendSubmit); h != nil || !errors.Is(err, context.Canceled) {
+		if h, err := e.ledger.Begin(ctx, b, client.IntendSubmit, time.Minute); h != nil || !errors.Is(err, context.Canceled) {
 			e.Fatalf("Begin: %v, %v", h, err)
 		}
-		if h, err := e.ledger.Take(ctx, b.Scope, b.RequestID, client.IntendSubmit); h != nil || !errors.Is(err, context.Canceled) {
+		if h, err := e.ledger.Take(ctx, b.Scope, b.RequestID, client.IntendSubmit, time.Minute); h != nil || !errors.Is(err, context.Canceled) {
 			e.Fatalf("Take: %v, %v", h, err)
 		}
 		if _, err := e.ledger.Load(e.ctx, b.Scope, b.RequestID); !isNotFound(err, b.Scope, b.RequestID) {

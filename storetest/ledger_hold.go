@@ -19,7 +19,7 @@ type begun struct {
 func (e *ledgerEnv) beginLater(ctx context.Context, l client.Ledger, b client.Binding) <-chan begun {
 	c := make(chan begun, 1)
 	go func() {
-		h, err := l.Begin(ctx, b, client.IntendSubmit)
+		h, err := l.Begin(ctx, b, client.IntendSubmit, time.Minute)
 		c <- begun{h, err}
 	}()
 	return c
@@ -66,28 +66,43 @@ var holdTests = []ledgerTest{
 			e.release(second)
 		}
 	}},
-	{"waiting ends with its context and says who is to be asked", func(e *ledgerEnv) {
+	{"waiting ends with its time or its context, and says which", func(e *ledgerEnv) {
 		b := binding("request-1")
 		h := e.begin(b, client.IntendSubmit)
 		for _, l := range []client.Ledger{e.ledger, e.open()} {
-			ctx, cancel := context.WithTimeout(e.ctx, brief)
-			_, err := l.Begin(ctx, b, client.IntendSubmit)
-			cancel()
-			var held *client.HeldError
-			if !errors.As(err, &held) || held.RequestID != b.RequestID || !errors.Is(err, context.DeadlineExceeded) {
-				e.Fatalf("Begin past its deadline: %v", err)
+			for _, wait := range []time.Duration{-1, 0, brief} {
+				_, err := l.Begin(e.ctx, b, client.IntendSubmit, wait)
+				var held *client.HeldError
+				if !errors.As(err, &held) || held.RequestID != b.RequestID {
+					e.Fatalf("Begin that waits %v: %v", wait, err)
+				}
 			}
-
-			ctx, cancel = context.WithCancel(e.ctx)
+			ctx, cancel := context.WithCancel(e.ctx)
 			time.AfterFunc(brief, cancel)
-			_, err = l.Take(ctx, b.Scope, b.RequestID, client.IntendSubmit)
-			if !errors.As(err, &held) || !errors.Is(err, context.Canceled) {
+			_, err := l.Take(ctx, b.Scope, b.RequestID, client.IntendSubmit, time.Minute)
+			var held *client.HeldError
+			if errors.As(err, &held) || !errors.Is(err, context.Canceled) {
 				e.Fatalf("Take that was cancelled: %v", err)
 			}
 		}
 		e.finish(h, nil, receipt(b, agentic.Pending)) // the waiters took nothing away
 		e.release(h)
 		e.release(e.take(b, client.IntendPrepare)) // and left no lock
+	}},
+	{"without a wait, what nobody holds is held", func(e *ledgerEnv) {
+		b := binding("request-1")
+		for range 2 { // new, and found
+			h, err := e.ledger.Begin(e.ctx, b, client.IntendSubmit, 0)
+			if err != nil {
+				e.Fatal(err)
+			}
+			e.release(h)
+		}
+		h, err := e.open().Take(e.ctx, b.Scope, b.RequestID, client.IntendSubmit, 0)
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.release(h)
 	}},
 	{"a waiter that gave up does not swallow the wake-up", func(e *ledgerEnv) {
 		b := binding("request-1")
@@ -140,7 +155,7 @@ var holdTests = []ledgerTest{
 		b := binding("request-1")
 		late := e.begin(b, client.IntendSubmit)
 		e.store.TakeOver(e.T, b.Scope, b.RequestID)
-		next, err := e.open().Take(e.ctx, b.Scope, b.RequestID, client.IntendSubmit)
+		next, err := e.open().Take(e.ctx, b.Scope, b.RequestID, client.IntendSubmit, time.Minute)
 		if err != nil {
 			e.Fatalf("Take after a takeover: %v", err)
 		}
@@ -176,7 +191,7 @@ var holdTests = []ledgerTest{
 		l := e.store.Open(e.T, func() time.Time { return at })
 		defer e.closeLedger(l)
 		at = time.Date(2026, 5, 6, 7, 8, 9, 123456789, zone)
-		h, err := l.Begin(e.ctx, binding("request-1"), client.IntendPrepare)
+		h, err := l.Begin(e.ctx, binding("request-1"), client.IntendPrepare, time.Minute)
 		if err != nil {
 			e.Fatal(err)
 		}

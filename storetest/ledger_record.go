@@ -145,14 +145,22 @@ var recordTests = []ledgerTest{
 		h = e.take(b, client.IntendSubmit)
 		e.equal("seen by the next hold", top, h.Record().SeenAt)
 		e.release(h)
-		top = e.clock.Advance(3 * time.Hour)
+
+		// A hold that begins with a clock set back sees the top in the record only.
+		e.clock.Advance(-time.Hour)
+		h = e.take(b, client.IntendSubmit)
+		seen(top)
+		e.finish(h, nil, receipt(b, agentic.Unknown))
+		e.release(h)
+		seen(top)
+		top = e.clock.Advance(6 * time.Hour)
 		e.release(e.take(b, client.IntendSubmit))
 		seen(top)
 	}},
 	{"everything outlives its handle", func(e *ledgerEnv) {
 		b := binding("request-1")
 		first := e.store.Open(e.T, e.clock.Now)
-		h, err := first.Begin(e.ctx, b, client.IntendSubmit)
+		h, err := first.Begin(e.ctx, b, client.IntendSubmit, time.Minute)
 		if err != nil {
 			e.Fatal(err)
 		}

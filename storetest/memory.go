@@ -70,20 +70,20 @@ func (m *Memory) TakeOver(scope client.Scope, requestID string) {
 }
 
 // Begin implements client.Ledger.
-func (m *Memory) Begin(ctx context.Context, b client.Binding, intent client.Intent) (client.Hold, error) {
-	return m.hold(ctx, memoryKey{b.Scope, b.RequestID}, &b, intent)
+func (m *Memory) Begin(ctx context.Context, b client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
+	return m.hold(ctx, memoryKey{b.Scope, b.RequestID}, &b, intent, wait)
 }
 
 // Take implements client.Ledger.
-func (m *Memory) Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent) (client.Hold, error) {
-	return m.hold(ctx, memoryKey{scope, requestID}, nil, intent)
+func (m *Memory) Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent, wait time.Duration) (client.Hold, error) {
+	return m.hold(ctx, memoryKey{scope, requestID}, nil, intent, wait)
 }
 
-func (m *Memory) hold(ctx context.Context, k memoryKey, b *client.Binding, intent client.Intent) (client.Hold, error) {
+func (m *Memory) hold(ctx context.Context, k memoryKey, b *client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	lock, err := m.lock(ctx, k)
+	lock, err := m.lock(ctx, k, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,9 @@ func (m *Memory) hold(ctx context.Context, k memoryKey, b *client.Binding, inten
 
 // lock waits until the request is free. The channel is the lock: whoever has
 // put its value in holds it.
-func (m *Memory) lock(ctx context.Context, k memoryKey) (chan struct{}, error) {
+func (m *Memory) lock(ctx context.Context, k memoryKey, wait time.Duration) (chan struct{}, error) {
+	patience := time.NewTimer(max(0, wait))
+	defer patience.Stop()
 	for {
 		m.state.mu.Lock()
 		c := m.state.locks[k]
@@ -108,8 +110,14 @@ func (m *Memory) lock(ctx context.Context, k memoryKey) (chan struct{}, error) {
 		m.state.mu.Unlock()
 		select {
 		case c <- struct{}{}:
-		case <-ctx.Done():
-			return nil, &client.HeldError{RequestID: k.id, Err: ctx.Err()}
+		default:
+			select {
+			case c <- struct{}{}:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-patience.C:
+				return nil, &client.HeldError{RequestID: k.id}
+			}
 		}
 		m.state.mu.Lock()
 		current := m.state.locks[k] == c

@@ -12,8 +12,9 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/documents"
 	"github.com/agentic-go/agentic/internal/strictjson"
-	"github.com/agentic-go/agentic/sqlite"
 )
 
 const adapterHelp = `The process interface of the draft's compatibility runner, for test harnesses.
@@ -63,7 +64,7 @@ func parseScenario(data []byte) (s scenario, err error) {
 	member := func(name string, kind strictjson.Kind) strictjson.Value {
 		v, _ := root.Member(name)
 		if v.Kind() != kind && err == nil {
-			err = fmt.Errorf("its member %q is %s, not %s", name, v.Kind(), kind)
+			err = errors.New(`its member "` + name + `" is ` + v.Kind().String() + ", not " + kind.String())
 		}
 		return v
 	}
@@ -82,54 +83,53 @@ func parseScenario(data []byte) (s scenario, err error) {
 	return s, err
 }
 
-func (a *app) adapter(ctx context.Context) (err error) {
-	data, err := a.read("-", maxAdapterInput)
+func (a *app) adapter(ctx context.Context) error {
+	const help = "See 'agentic adapter --help'."
+	data, err := documents.Read(a.stdin, "-", maxAdapterInput)
 	if err != nil {
 		return err
 	}
 	if len(data) > maxAdapterInput {
-		return fmt.Errorf("standard input is longer than %d bytes", maxAdapterInput)
+		return advice.New("scenario", fmt.Errorf("standard input is longer than %d bytes", maxAdapterInput), help)
 	}
 	s, err := parseScenario(data)
 	if err != nil {
-		return &remedyError{fmt.Errorf("standard input is not a scenario: %w", err), "scenario", "See 'agentic adapter --help'."}
+		return advice.New("scenario", fmt.Errorf("standard input is not a scenario: %w", err), help)
 	}
 	plan, err := agentic.Load(s.profile, s.openapi, "", agentic.Options{AllowLoopback: true})
 	if err != nil {
 		return err
 	}
 	if !strings.HasPrefix(plan.Origin, "http://") { // a valid profile has http on loopback only
-		return fmt.Errorf("the origin %s is not http on loopback, and the adapter is for nothing else", plan.Origin)
-	}
-	reach := reachFlags{approve: []string{plan.Origin}, allowLoopback: true}
-	t, err := reach.transport("", nil)
-	if err != nil {
-		return err
+		return advice.New("scenario", fmt.Errorf("the origin %s is not http on loopback, and the adapter is for nothing else", plan.Origin), "For other origins use 'agentic run'.")
 	}
 	path := s.ledgerPath
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "ledger.db")
 	}
-	ledger, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+	reach := reachFlags{approve: []string{plan.Origin}, allowLoopback: true}
+	lf := ledgerFlags{path: path, principal: defaultScope, environment: defaultScope}
+	a.ledgerArgs, a.reachArgs = lf.args(), reach.args()
+	l, err := a.openLedger(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ledger.Close()) }()
-	c, err := client.New(client.Config{
-		Ledger: ledger, Transport: t, Scope: client.Scope{Principal: defaultScope, Environment: defaultScope},
-		Observer: func(e client.Event) { a.showStep(describe(e)) },
-		KillPoint: func(p client.Point) {
+	defer a.closeLedger(l)
+	c, err := a.newClient(l, plan.Origin, nil, &reach, &lf, func(cfg *client.Config) {
+		cfg.KillPoint = func(p client.Point) {
 			if s.crash && p == client.AfterSubmit {
 				os.Exit(exitCrashed)
 			}
-		},
+		}
 	})
 	if err != nil {
 		return err
 	}
+	done := a.executing()
 	res, err := c.Execute(ctx, client.Request{Plan: plan, Input: s.input, ID: s.requestID})
+	done()
 	if err != nil {
-		return err
+		return unsettled(err, res.RequestID, res.Sent, true) // a harness calls again
 	}
 	return a.writeJSON(res.Receipt)
 }

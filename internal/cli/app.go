@@ -1,14 +1,14 @@
 // Package cli is the agentic command: flags in, exit code out.
 //
-// Its job is to wire the parts together (it is the only package that knows all of
-// them), to ask a person before something is sent, and to show what happened. All
-// text that a publisher, a service, a file or a flag brings goes through
-// internal/escape before it is shown (D6).
+// Its job is to wire the parts together, to ask a person before something is sent,
+// and to say what happened. All text that a publisher, a service, a file or a flag
+// brings goes through internal/render or internal/escape before it is shown (D6).
 //
 // Not its job: any decision about a request. Package client has the order of
 // section 6 and package agentic the decisions; an outcome becomes an exit code
 // here and nothing else. It imports the root package, client, transport, sqlite,
-// and of internal ticket, inputschema, strictjson and escape.
+// and of internal advice, demo, documents, escape, inputschema, render, strictjson
+// and ticket.
 //
 // One command, straight down: Main makes an app of the process; app.run builds
 // the tree of commands (root.go) and gives the arguments to cobra; the command's
@@ -19,7 +19,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"slices"
@@ -28,6 +30,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/render"
 )
 
 // The exit codes of every command.
@@ -57,6 +61,7 @@ func outcomeExit(o agentic.Outcome) int {
 // Main runs the command of this process and returns its exit code. SIGINT and
 // SIGTERM end its context once; a second one ends the process.
 func Main() int {
+	log.SetOutput(io.Discard) // net/http quotes a service there (transport's package comment)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -66,6 +71,7 @@ func Main() int {
 		terminal: func() bool {
 			return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 		},
+		sqlite: openSQLite,
 	}
 	return a.run(ctx, os.Args[1:])
 }
@@ -76,9 +82,15 @@ type app struct {
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
 	terminal       func() bool // a person can be asked: standard input and error are terminals
+	sqlite         func(ctx context.Context, path string) (ledger, error)
 
-	json bool // --json: one JSON value on stdout
-	exit int  // what the command came to, when it is not an error
+	json  bool // --json: one JSON value on stdout
+	exit  int  // what the command came to, when it is not an error
+	began bool // the command line was understood, and the command's own function runs
+	mute  bool // standard output is broken
+
+	misused error  // a wrong command line that asked for help
+	begun   func() // the execution holds its request; see executing
 
 	ledgerArgs string // --ledger and scope as they were given, for commands that a person can copy
 	reachArgs  string // and the flags of reachFlags
@@ -88,39 +100,51 @@ type app struct {
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.newRoot()
 	root.SetArgs(args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		// The flags after a wrong one were not read, but --json still counts.
-		a.json = a.json || slices.Contains(args, "--json")
-		return a.fail(err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.misused
 	}
-	return a.exit
+	if err == nil {
+		return a.exit
+	}
+	// The flags after a wrong one were not read, but --json still counts.
+	a.json = a.json || slices.Contains(args, "--json")
+	if _, ok := errors.AsType[*advice.Error](err); !ok && !a.began {
+		err = advice.BadUsage(err.Error(), "See 'agentic --help'.")
+	}
+	return a.fail(err)
 }
-
-// usageError says that the command line cannot be acted on.
-type usageError struct {
-	problem string
-	remedy  string
-}
-
-func (e *usageError) Error() string { return e.problem }
-
-// remedyError adds what to do to an error that does not know it.
-type remedyError struct {
-	err    error
-	code   string
-	remedy string
-}
-
-func (e *remedyError) Error() string { return e.err.Error() }
-func (e *remedyError) Unwrap() error { return e.err }
 
 // errDeclined says that the person did not agree.
 var errDeclined = errors.New("you did not agree, so nothing was sent")
 
-// resumeCommand is the command that goes on with a request, ready to copy.
-func (a *app) resumeCommand(requestID string) string {
-	return "agentic resume " + requestID + a.ledgerArgs + a.reachArgs
+// writeJSON prints one JSON value and a newline.
+func (a *app) writeJSON(v any) error {
+	b, err := render.JSON(v)
+	if err != nil {
+		return err
+	}
+	return a.print(b)
+}
+
+// writeReceipt prints a receipt: in one line with --json, indented without.
+func (a *app) writeReceipt(r agentic.Receipt) error {
+	if a.json {
+		return a.writeJSON(r)
+	}
+	return a.print(append(render.Receipt(r), '\n'))
+}
+
+// print writes to stdout. A result that nobody can read is an error.
+func (a *app) print(b []byte) error {
+	if _, err := a.stdout.Write(b); err != nil {
+		a.mute = true
+		return advice.New("output", fmt.Errorf("cannot write to standard output: %w", err), "Look at what reads the output of this command.")
+	}
+	return nil
+}
+
+// say writes one line to stderr. Its arguments have to be escaped.
+func (a *app) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...) // progress is not worth an error
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/agentic-go/agentic/internal/demo"
 	"github.com/agentic-go/agentic/internal/ticket"
 )
 
@@ -86,7 +87,7 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 // services are the running ones by origin; scripts run side by side.
 var (
 	servicesMu sync.Mutex
-	services   = make(map[string]*tickets)
+	services   = make(map[string]*demo.Tickets)
 )
 
 // tickets FAULT starts a ticket service, sets ORIGIN, and writes its documents to
@@ -97,20 +98,20 @@ func startService(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	fault, err := ticket.ParseFault(args[0])
 	ts.Check(err)
-	s, err := startTickets(context.Background(), "127.0.0.1:0", ticket.Config{Fault: fault}, nil)
+	s, err := demo.Start(context.Background(), "127.0.0.1:0", ticket.Config{Fault: fault}, nil)
 	ts.Check(err)
-	ts.Defer(func() { ts.Check(s.stop()) })
+	ts.Defer(func() { ts.Check(s.Stop()) })
 	for _, name := range []string{"agentic.json", "openapi.json"} {
-		res, err := http.Get(s.origin + "/" + name)
+		res, err := http.Get(s.Origin + "/" + name)
 		ts.Check(err)
 		body, err := io.ReadAll(res.Body)
 		ts.Check(errors.Join(err, res.Body.Close()))
 		ts.Check(os.WriteFile(ts.MkAbs(name), body, 0o600))
 	}
-	ts.Setenv("ORIGIN", s.origin)
+	ts.Setenv("ORIGIN", s.Origin)
 	servicesMu.Lock()
 	defer servicesMu.Unlock()
-	services[s.origin] = s
+	services[s.Origin] = s
 }
 
 // counted POSTS TICKETS compares the service's own counts.

@@ -9,7 +9,8 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
-	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/render"
 )
 
 // gate refuses what would need a question that nobody can be asked. It stands
@@ -19,9 +20,9 @@ func (a *app) gate(yes bool, input string) error {
 	case yes:
 		return nil
 	case !a.terminal():
-		return &usageError{"sending needs a person's agreement, and there is no terminal to ask on", "Give --yes when the action is already authorized."}
+		return advice.BadUsage("sending needs a person's agreement, and there is no terminal to ask on", "Give --yes when the action is already authorized.")
 	case input == "-":
-		return &usageError{"standard input cannot hold both the input and your answer", "Give the input with --input @FILE, or --yes."}
+		return advice.BadUsage("standard input cannot hold both the input and your answer", "Give the input with --input @FILE, or --yes.")
 	}
 	return nil
 }
@@ -31,19 +32,19 @@ func (a *app) gate(yes bool, input string) error {
 func (a *app) confirm(ctx context.Context, plan *agentic.Plan, in agentic.Input, scope client.Scope, requestID string) error {
 	var b bytes.Buffer
 	b.WriteString("This would be sent, once:\n")
-	field(&b, "  origin", escape.Terminal(plan.Origin))
-	field(&b, "  action", escape.Terminal(plan.Action.ID))
-	field(&b, "  described", escape.Terminal(plan.Action.Description)+"  (the publisher's words)")
-	field(&b, "  sends", "POST "+escape.Terminal(plan.SubmitURL()))
-	field(&b, "  principal", escape.Terminal(scope.Principal))
-	field(&b, "  environment", escape.Terminal(scope.Environment))
+	render.Field(&b, "  origin", plan.Origin)
+	render.Field(&b, "  action", plan.Action.ID)
+	render.Field(&b, "  described", plan.Action.Description+"  (the publisher's words)")
+	render.Field(&b, "  sends", "POST "+plan.SubmitURL())
+	render.Field(&b, "  principal", scope.Principal)
+	render.Field(&b, "  environment", scope.Environment)
 	if requestID != "" {
-		field(&b, "  request ID", escape.Terminal(requestID))
+		render.Field(&b, "  request ID", requestID)
 	}
-	block(&b, "  input", in.Body())
+	render.Block(&b, "  input", in.Body())
 	b.WriteString("Send it? [y/N] ")
 	if _, err := a.stderr.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("cannot ask: %w", err)
+		return advice.New("output", fmt.Errorf("cannot ask: %w", err), "Look at the terminal, or give --yes when the action is already authorized.")
 	}
 	answer := make(chan string, 1)
 	go func() { // a read from a terminal does not end with a context

@@ -10,11 +10,14 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/render"
 )
 
 // failure is an error as it is shown: for people on stderr, and with --json as
-// the member "error" of one object on stdout.
+// the member "error" of one object on stdout. Commands in Remedy are quoted for a
+// shell, so its backslashes stay as they are.
 type failure struct {
 	Code        string              `json:"code"`
 	Message     string              `json:"message"`
@@ -32,19 +35,49 @@ type difference struct {
 	Asked string `json:"asked"`
 }
 
+// unsettledError is an error of an execution, and of which request: whoever reads
+// it must not start the action anew before that one is settled.
+type unsettledError struct {
+	requestID string
+	sent      bool // by this command
+	attempted bool // before this command, as far as anybody knows
+	err       error
+}
+
+func (e *unsettledError) Error() string { return e.err.Error() }
+func (e *unsettledError) Unwrap() error { return e.err }
+
+// unsettled names the request in an error that leaves open what became of it: of
+// the ledger, of a lost hold, or an interruption. Others say themselves that
+// nothing was sent.
+func unsettled(err error, requestID string, sent, attempted bool) error {
+	if e, ok := errors.AsType[*client.InterruptedError](err); ok {
+		requestID = e.RequestID
+	}
+	if requestID == "" || !sent && !errors.Is(err, client.ErrLedger) && !errors.Is(err, client.ErrLost) && !interrupted(err) {
+		return err
+	}
+	return &unsettledError{requestID, sent, attempted, err}
+}
+
+func interrupted(err error) bool {
+	_, ok := errors.AsType[*client.InterruptedError](err)
+	return ok || errors.Is(err, context.Canceled)
+}
+
 // fail shows an error and gives its exit code.
 func (a *app) fail(err error) int {
 	f := a.explain(err)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "agentic: %s\n", escape.Terminal(f.Message))
 	for _, d := range f.Diagnostics {
-		writeDiagnostic(&b, d.Document, d)
+		render.Diagnostic(&b, d.Document, d)
 	}
 	if f.Remedy != "" {
-		fmt.Fprintf(&b, "  %s\n", escape.Terminal(f.Remedy))
+		fmt.Fprintf(&b, "  %s\n", escape.Quoted(f.Remedy))
 	}
 	_, _ = a.stderr.Write(b.Bytes()) // there is nowhere left to say so
-	if a.json {
+	if a.json && !a.mute {
 		if err := a.writeJSON(struct {
 			Error failure `json:"error"`
 		}{f}); err != nil {
@@ -56,10 +89,11 @@ func (a *app) fail(err error) int {
 
 // explain finds code, remedy and exit code of an error.
 func (a *app) explain(err error) failure {
-	f := failure{Code: "error", Message: oneLine(err.Error()), exit: exitError}
+	f := failure{Code: "error", Message: render.OneLine(err.Error()), exit: exitError}
 	var (
-		usage    *usageError
-		remedy   *remedyError
+		stopped  *client.InterruptedError
+		open     *unsettledError
+		advised  *advice.Error
 		invalid  *agentic.InvalidError
 		input    *agentic.InputError
 		action   *agentic.UnknownActionError
@@ -69,65 +103,119 @@ func (a *app) explain(err error) failure {
 		prepared *client.PreparedError
 		id       *client.RequestIDError
 		origin   *client.OriginError
-		stopped  *client.InterruptedError
 		file     *fs.PathError
 	)
+	if !errors.As(err, &open) && errors.As(err, &stopped) {
+		open = &unsettledError{requestID: stopped.RequestID, err: err}
+	}
 	switch {
-	case errors.As(err, &usage):
-		f.Code, f.Remedy, f.exit = "usage", usage.remedy, exitUsage
-	case errors.As(err, &remedy):
-		f.Code, f.Remedy = remedy.code, remedy.remedy
+	case open != nil:
+		a.explainUnsettled(&f, open)
+	case errors.As(err, &advised):
+		f.Code, f.Remedy = advised.Code, advised.Remedy
+		if f.Code == advice.Usage {
+			f.exit = exitUsage
+		}
 	case errors.Is(err, errDeclined):
 		f.Code, f.Remedy = "declined", "Run it again and answer y to send it."
 	case errors.As(err, &invalid):
 		f.Code, f.Diagnostics = "invalid-document", invalid.Diagnostics
-		f.Message = "a document is invalid: " + count(invalid.Diagnostics)
+		f.Message = "a document is invalid: " + render.Count(invalid.Diagnostics)
 	case errors.As(err, &input):
 		f.Code, f.Diagnostics = "invalid-input", input.Diagnostics
-		f.Message = "the input is invalid: " + count(input.Diagnostics)
+		f.Message = "the input is invalid: " + render.Count(input.Diagnostics)
 	case errors.As(err, &action):
 		f.Code, f.Remedy = "unknown-action", "Name one of them with --action."
+		if action.Action != "" {
+			f.Message = `the profile has no action "` + action.Action + `"; it has: ` + strings.Join(action.Known, ", ")
+		}
 	case errors.As(err, &binding):
-		f.Code, f.RequestID, f.Remedy = "bound-to-another", binding.RequestID, "Leave out --request-id for a new action, or go on with the saved one: "+a.resumeCommand(binding.RequestID)
+		f.Code, f.RequestID, f.Remedy = "bound-to-another", binding.RequestID, "Leave out --request-id for a new action, or go on with the saved one: "+a.resumeCommand(binding.RequestID, "")
 		f.Message = fmt.Sprintf("request %s is already bound to another request", binding.RequestID)
 		for _, d := range binding.Differences {
 			f.Message += fmt.Sprintf("; %s is %s there and %s here", d.Field, d.Saved, d.Asked)
 			f.Differences = append(f.Differences, difference(d))
 		}
 	case errors.As(err, &held):
-		f.Code, f.RequestID, f.Remedy = "held", held.RequestID, "When the other execution has ended: "+a.resumeCommand(held.RequestID)
+		f.Code, f.RequestID, f.Remedy = "held", held.RequestID, "When the other execution has ended: "+a.resumeCommand(held.RequestID, "")
 	case errors.As(err, &missing):
-		f.Code, f.RequestID, f.Remedy = "not-found", missing.RequestID, "Look at 'agentic requests list', and give --ledger, --principal and --environment as they were when it was saved."
+		f.Code, f.RequestID = "not-found", missing.RequestID
+		f.Message = fmt.Sprintf(`no request %s of principal "%s" in environment "%s"`, missing.RequestID, missing.Scope.Principal, missing.Scope.Environment)
+		f.Remedy = "Look at 'agentic requests list', and give --ledger, --principal and --environment as they were when it was saved."
 	case errors.As(err, &prepared):
 		f.Code, f.RequestID = "prepared", prepared.RequestID
 		f.Message = fmt.Sprintf("request %s was prepared and never sent, so there is nothing to reconcile", prepared.RequestID)
-		f.Remedy = "To send it: " + a.resumeCommand(prepared.RequestID) + " --send"
+		f.Remedy = "To send it: " + a.resumeCommand(prepared.RequestID, " --send")
 	case errors.As(err, &id):
 		f.Code, f.exit, f.Remedy = "request-id", exitUsage, "Give another request ID, or none for a new one."
+		f.Message = `request ID "` + id.RequestID + `" is not 8 to 128 characters of A-Z, a-z, 0-9, _ and -`
 	case errors.As(err, &origin):
 		f.Code = "origin-not-approved"
-		f.Remedy = "If you trust this origin, approve it with --approve " + origin.Origin + loopbackHint(origin.Origin) + "."
-	case errors.As(err, &stopped):
-		f.Code, f.RequestID = "interrupted", stopped.RequestID
-		f.Message = fmt.Sprintf("interrupted: request %s is saved, and whether it arrived may be unknown", stopped.RequestID)
-		f.Remedy = "To go on, by reading only: " + a.resumeCommand(stopped.RequestID)
-		if !stopped.Saved {
-			f.Message = fmt.Sprintf("interrupted before request %s could be held: nothing was sent by this command", stopped.RequestID)
-			f.Remedy = "To see whether it was saved: agentic requests show " + stopped.RequestID + a.ledgerArgs
-		}
-		if errors.Is(err, client.ErrLedger) {
-			f.Message += "; " + oneLine(err.Error())
-		}
+		f.Remedy = "If you trust this origin, approve it with --approve " + escape.Shell(origin.Origin) + loopbackHint(origin.Origin)
 	case errors.Is(err, client.ErrLost):
 		f.Code, f.Remedy = "lost", "Look at 'agentic requests list --open' and resume the request."
 	case errors.Is(err, client.ErrLedger):
-		f.Code, f.Remedy = "ledger", "Give another place with --ledger, or mend this one. Until it can be read, nobody knows what was sent."
+		f.Code, f.Remedy = "ledger", "Mend this ledger and ask again. Until it can be read, nobody knows what was sent."
 	case errors.Is(err, context.Canceled):
-		f.Code, f.Message, f.Remedy = "interrupted", "interrupted: nothing was sent", ""
+		f.Code, f.Message, f.Remedy = "interrupted", "interrupted: nothing was sent by this command", "Run it again."
 	case errors.As(err, &file) && file.Op != "write":
 		f.Code, f.Remedy = "file", "Look at the name of the file and whether you may read it."
 	}
 	return f
+}
+
+// explainUnsettled says what may have been sent under which ID, and how to settle
+// it: never by another ledger, which knows nothing of the request and would send
+// the action a second time.
+func (a *app) explainUnsettled(f *failure, e *unsettledError) {
+	f.RequestID = e.requestID
+	stopped, _ := errors.AsType[*client.InterruptedError](e.err)
+	broken, _ := errors.AsType[*client.LedgerError](e.err)
+	switch {
+	case interrupted(e.err):
+		f.Code, f.Message = "interrupted", "interrupted"
+		if broken != nil {
+			f.Message += "; " + render.OneLine(broken.Error())
+		}
+	case errors.Is(e.err, client.ErrLost):
+		f.Code = "lost"
+	case errors.Is(e.err, client.ErrLedger):
+		f.Code = "ledger"
+	}
+	switch {
+	case e.sent:
+		f.Message += "; the action may have been sent as request " + e.requestID
+	case e.attempted:
+		f.Message += "; nothing was sent by this command, and request " + e.requestID + " may have been sent before it"
+	default:
+		f.Message += "; nothing was sent by this command, and request " + e.requestID + " may be saved"
+	}
+	if e.sent || e.attempted || stopped != nil && stopped.Saved {
+		f.Remedy = "To go on, by reading only: " + a.resumeCommand(e.requestID, "")
+	} else {
+		f.Remedy = "To see whether it was saved: " + a.showCommand(e.requestID)
+	}
+	if errors.Is(e.err, client.ErrLedger) {
+		f.Remedy = "Mend this ledger, and do not use another one for this action. " + f.Remedy
+	}
+}
+
+// resumeCommand is the command that goes on with a request, ready to copy.
+func (a *app) resumeCommand(requestID, more string) string {
+	return withID("agentic resume", a.ledgerArgs+a.reachArgs+more, requestID)
+}
+
+// showCommand is the command that shows a request, ready to copy.
+func (a *app) showCommand(requestID string) string {
+	return withID("agentic requests show", a.ledgerArgs, requestID)
+}
+
+// withID completes a command. A request ID may begin with '-' (D7).
+func withID(command, flags, requestID string) string {
+	if strings.HasPrefix(requestID, "-") {
+		return command + flags + " -- " + escape.Shell(requestID)
+	}
+	return command + " " + escape.Shell(requestID) + flags
 }
 
 // loopbackHint names the flag that an http origin also needs.
@@ -136,44 +224,4 @@ func loopbackHint(origin string) string {
 		return " --allow-loopback"
 	}
 	return ""
-}
-
-// oneLine joins the lines of joined errors.
-func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
-
-// count says how many errors and warnings there are.
-func count(ds agentic.Diagnostics) string {
-	errs := 0
-	for _, d := range ds {
-		if d.Severity == agentic.SeverityError {
-			errs++
-		}
-	}
-	s := plural(errs, "error")
-	if warnings := len(ds) - errs; warnings > 0 {
-		s += ", " + plural(warnings, "warning")
-	}
-	return s
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// writeDiagnostic shows one diagnostic as FILE:LINE:COLUMN with its remedy.
-func writeDiagnostic(b *bytes.Buffer, file string, d agentic.Diagnostic) {
-	b.WriteString(escape.Terminal(file))
-	if d.Line > 0 {
-		fmt.Fprintf(b, ":%d:%d", d.Line, d.Column)
-	}
-	fmt.Fprintf(b, ": %s: %s [%s]\n", d.Severity, escape.Terminal(d.Problem), d.Code)
-	if d.Pointer != "" {
-		fmt.Fprintf(b, "    at %s\n", escape.Terminal(d.Pointer))
-	}
-	if d.Remedy != "" {
-		fmt.Fprintf(b, "    %s\n", escape.Terminal(d.Remedy))
-	}
 }

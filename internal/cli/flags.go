@@ -9,11 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/render"
 	"github.com/agentic-go/agentic/sqlite"
 	"github.com/agentic-go/agentic/transport"
 )
@@ -37,13 +41,13 @@ func (f *reachFlags) add(cmd *cobra.Command) {
 func (f *reachFlags) args() string {
 	var b strings.Builder
 	for _, o := range f.approve {
-		b.WriteString(" --approve " + shellQuote(o))
+		b.WriteString(" --approve " + escape.Shell(o))
 	}
 	if f.allowLoopback {
 		b.WriteString(" --allow-loopback")
 	}
 	for _, h := range f.headers {
-		b.WriteString(" --header-from-env " + shellQuote(h))
+		b.WriteString(" --header-from-env " + escape.Shell(h))
 	}
 	return b.String()
 }
@@ -55,7 +59,7 @@ func (a *app) header(specs []string) (http.Header, error) {
 	for _, spec := range specs {
 		name, variable, ok := strings.Cut(spec, "=")
 		usage := func(problem string) error {
-			return &usageError{"--header-from-env " + spec + ": " + problem, "Write it as --header-from-env 'Authorization=TOKEN_VARIABLE'."}
+			return advice.BadUsage("--header-from-env "+spec+": "+problem, "Write it as --header-from-env 'Authorization=TOKEN_VARIABLE'.")
 		}
 		switch {
 		case !ok || variable == "" || !httpguts.ValidHeaderFieldName(name):
@@ -94,7 +98,7 @@ func (f *reachFlags) transport(origin string, h http.Header) (*transport.Transpo
 		if !f.allowLoopback && strings.HasPrefix(e.Origin, "http://") {
 			remedy = "For a service on this machine add --allow-loopback."
 		}
-		return nil, &usageError{"--approve " + e.Origin + ": " + e.Reason, remedy}
+		return nil, advice.BadUsage("--approve "+e.Origin+": "+e.Reason, remedy)
 	}
 	return t, err
 }
@@ -116,6 +120,19 @@ func (f *ledgerFlags) add(cmd *cobra.Command) {
 	complete(cmd, "environment")
 }
 
+// maxScopeBytes bounds each part of a client.Scope.
+const maxScopeBytes = 256
+
+// check refuses a scope that client.New refuses, before anything is opened.
+func (f *ledgerFlags) check() error {
+	for _, part := range []struct{ flag, value string }{{"--principal", f.principal}, {"--environment", f.environment}} {
+		if len(part.value) > maxScopeBytes || !utf8.ValidString(part.value) {
+			return advice.BadUsage(fmt.Sprintf("%s is not UTF-8 of at most %d bytes", part.flag, maxScopeBytes), "Give a shorter name.")
+		}
+	}
+	return nil
+}
+
 func (f *ledgerFlags) scope() client.Scope {
 	return client.Scope{Principal: f.principal, Environment: f.environment}
 }
@@ -123,13 +140,13 @@ func (f *ledgerFlags) scope() client.Scope {
 func (f *ledgerFlags) args() string {
 	var b strings.Builder
 	if f.path != "" {
-		b.WriteString(" --ledger " + shellQuote(f.path))
+		b.WriteString(" --ledger " + escape.Shell(f.path))
 	}
 	if f.principal != defaultScope {
-		b.WriteString(" --principal " + shellQuote(f.principal))
+		b.WriteString(" --principal " + escape.Shell(f.principal))
 	}
 	if f.environment != defaultScope {
-		b.WriteString(" --environment " + shellQuote(f.environment))
+		b.WriteString(" --environment " + escape.Shell(f.environment))
 	}
 	return b.String()
 }
@@ -149,41 +166,57 @@ func (a *app) ledgerPath(flag string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", &usageError{"there is no place for the ledger: " + err.Error(), "Give one with --ledger FILE or AGENTIC_LEDGER."}
+		return "", advice.BadUsage("there is no place for the ledger: "+err.Error(), "Give one with --ledger FILE or AGENTIC_LEDGER.")
 	}
 	return filepath.Join(home, ".local", "state", "agentic", "ledger.db"), nil
 }
 
+// ledger is an open ledger. What it says is durable when it says it, so an error of
+// close changes nothing.
+type ledger struct {
+	client.Ledger
+	close func() error
+}
+
+func openSQLite(ctx context.Context, path string) (ledger, error) {
+	l, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+	if err != nil {
+		return ledger{}, err
+	}
+	return ledger{l, l.Close}, nil
+}
+
 // openLedger opens the ledger, and makes it when it is not there.
-func (a *app) openLedger(ctx context.Context, flag string) (*sqlite.Ledger, error) {
+func (a *app) openLedger(ctx context.Context, flag string) (ledger, error) {
 	path, err := a.ledgerPath(flag)
 	if err != nil {
-		return nil, err
+		return ledger{}, err
 	}
-	return sqlite.Open(ctx, sqlite.Config{Path: path})
+	l, err := a.sqlite(ctx, path)
+	if err != nil && ctx.Err() == nil {
+		err = advice.New("ledger", err, "Mend it, or for an action that was never started give another place with --ledger. Until it can be read, nobody knows what was sent.")
+	}
+	return l, err
 }
 
 // openSavedLedger opens a ledger that has to be there: a mistyped name must not
 // look like a ledger without requests.
-func (a *app) openSavedLedger(ctx context.Context, flag string) (*sqlite.Ledger, error) {
+func (a *app) openSavedLedger(ctx context.Context, flag string) (ledger, error) {
 	path, err := a.ledgerPath(flag)
 	if err != nil {
-		return nil, err
+		return ledger{}, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, &remedyError{fmt.Errorf("there is no ledger at %s", path), "ledger",
-			"Give its place with --ledger or AGENTIC_LEDGER; 'agentic run' makes one."}
+		return ledger{}, advice.New("ledger", fmt.Errorf("there is no ledger at %s", path),
+			"Give its place with --ledger or AGENTIC_LEDGER; 'agentic run' makes one.")
 	}
-	return sqlite.Open(ctx, sqlite.Config{Path: path})
+	return a.openLedger(ctx, flag)
 }
 
-// shellQuote makes one word of a POSIX shell.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+// closeLedger says on stderr alone that a ledger did not close well: the result may
+// be printed already, and its exit code stands.
+func (a *app) closeLedger(l ledger) {
+	if err := l.close(); err != nil {
+		a.say("the ledger did not close well, which changes nothing of what it has saved: %s", escape.Terminal(render.OneLine(err.Error())))
 	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/demo"
 	"github.com/agentic-go/agentic/internal/ticket"
 )
 
@@ -190,7 +191,7 @@ func TestAdapterRefuses(t *testing.T) {
 // does when the client is killed after the POST, for one fault of each outcome.
 func TestDemoFaults(t *testing.T) {
 	check := func(t *testing.T, f ticket.FaultInfo, code int, out, diag string) {
-		var d demonstration
+		var d demo.Story
 		if err := json.Unmarshal([]byte(out), &d); err != nil {
 			t.Fatalf("exit code %d, %v in %q, stderr:\n%s", code, err, out, diag)
 		}
@@ -205,7 +206,7 @@ func TestDemoFaults(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			var out, diag bytes.Buffer
-			a := &app{stdout: &out, stderr: &diag, lookupEnv: os.LookupEnv, terminal: func() bool { return false }}
+			a := &app{stdout: &out, stderr: &diag, lookupEnv: os.LookupEnv, terminal: func() bool { return false }, sqlite: openSQLite}
 			code := a.run(t.Context(), []string{"demo", "--fault", f.Name, "--json"})
 			check(t, f, code, out.String(), diag.String())
 		})
@@ -231,7 +232,9 @@ func TestServeRefuses(t *testing.T) {
 		{":0", exitUsage, "only"},
 		{"192.0.2.1:0", exitUsage, "only"},
 		{"localhost", exitUsage, "missing port"},
-		{"127.0.0.1:99999", exitError, "cannot listen"},
+		{"127.0.0.1:99999", exitUsage, "not a number from 0 to 65535"},
+		{"127.0.0.1:http", exitUsage, "not a number"},
+		{"127.0.0.1:", exitUsage, "not a number"},
 		{strings.TrimPrefix(origin, "http://"), exitError, "is in use by another program"},
 	} {
 		code, out, diag := exitOf(t, command(t, "serve", "--addr", tt.addr))

@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentic-go/agentic"
-	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/documents"
+	"github.com/agentic-go/agentic/internal/render"
 )
 
 const maxReceiptFile = 1 << 20
@@ -33,12 +35,12 @@ outcome.`,
 }
 
 func (a *app) checkReceipt(name string) error {
-	data, err := a.read(name, maxReceiptFile)
+	data, err := documents.Read(a.stdin, name, maxReceiptFile)
 	if err != nil {
 		return err
 	}
 	if len(data) > maxReceiptFile {
-		return fmt.Errorf("%s is longer than %d bytes, which no receipt is", name, maxReceiptFile)
+		return advice.New("file", fmt.Errorf("%s is longer than %d bytes, which no receipt is", name, maxReceiptFile), "Look whether it is the file that you mean.")
 	}
 	r, found := agentic.ParseReceipt(data)
 	if r == nil {
@@ -54,19 +56,19 @@ func (a *app) checkReceipt(name string) error {
 	}
 	var b bytes.Buffer
 	for _, d := range found {
-		writeDiagnostic(&b, name, d)
+		render.Diagnostic(&b, name, d)
 	}
 	if r == nil {
-		fmt.Fprintf(&b, "invalid: %s\n", count(found))
+		fmt.Fprintf(&b, "invalid: %s\n", render.Count(found))
 		return a.print(b.Bytes())
 	}
-	field(&b, "request", escape.Terminal(r.RequestID))
-	field(&b, "action", escape.Terminal(r.ActionID)+" of "+escape.Terminal(r.Origin))
-	field(&b, "outcome", string(r.Outcome))
-	field(&b, "observed", escape.Terminal(r.ObservedAt))
-	field(&b, "reason", escape.Terminal(r.Reason))
+	render.Field(&b, "request", r.RequestID)
+	render.Field(&b, "action", r.ActionID+" of "+r.Origin)
+	render.Field(&b, "outcome", string(r.Outcome))
+	render.Field(&b, "observed", r.ObservedAt)
+	render.Field(&b, "reason", r.Reason)
 	if r.Evidence != nil {
-		field(&b, "evidence", escape.Terminal(r.Evidence.URL)+" in state "+escape.Terminal(r.Evidence.State))
+		render.Field(&b, "evidence", r.Evidence.URL+" in state "+r.Evidence.State)
 	}
 	fmt.Fprintln(&b, "valid: the form of a receipt; whether it is true is for its reader to judge")
 	return a.print(b.Bytes())

@@ -52,40 +52,34 @@ func (a *app) newResume() *cobra.Command {
 	return cmd
 }
 
-func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledgerFlags, send, yes bool) (err error) {
+func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledgerFlags, send, yes bool) error {
+	if err := errors.Join(lf.check(), checkRequestID(id)); err != nil {
+		return err
+	}
 	header, err := a.header(reach.headers)
 	if err != nil {
 		return err
 	}
-	if _, err := reach.transport("", nil); err != nil { // wrong flags come before a missing ledger
-		return err
-	}
-	ledger, err := a.openSavedLedger(ctx, lf.path)
+	t, err := reach.transport("", nil) // wrong flags come before a missing ledger
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ledger.Close()) }()
-	rec, err := ledger.Load(ctx, lf.scope(), id)
+	l, err := a.openSavedLedger(ctx, lf.path)
 	if err != nil {
 		return err
 	}
-	t, err := reach.transport(rec.Origin, header)
+	defer a.closeLedger(l)
+	rec, err := l.Load(ctx, lf.scope(), id)
+	if err != nil {
+		return unsettled(err, id, false, true)
+	}
+	c, err := a.newClient(l, rec.Origin, header, &reach, &lf)
 	if err != nil {
 		return err
 	}
-	c, err := client.New(client.Config{
-		Ledger: ledger, Transport: t, Scope: lf.scope(),
-		Observer: func(e client.Event) { a.showStep(describe(e)) },
-	})
-	if err != nil {
-		return err
-	}
-	if !send || rec.State != client.Prepared {
-		res, err := c.Resume(ctx, id)
-		if err != nil {
-			return err
-		}
-		return a.settle(res)
+	attempted := rec.State == client.Attempted
+	if !send || attempted {
+		return a.settle(attempted, func() (client.Result, error) { return c.Resume(ctx, id) })
 	}
 	if err := t.Approve(rec.Origin, rec.ActionID); err != nil {
 		return err
@@ -95,11 +89,7 @@ func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledger
 			return err
 		}
 	}
-	res, err := c.Execute(ctx, client.Request{ID: id})
-	if err != nil {
-		return err
-	}
-	return a.settle(res)
+	return a.settle(attempted, func() (client.Result, error) { return c.Execute(ctx, client.Request{ID: id}) })
 }
 
 // confirmRecord asks about a request as the ledger has it.

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/advice"
 )
 
 const rootHelp = `agentic runs one action of a service at most once, and tells what became of it.
@@ -39,13 +42,78 @@ func (a *app) newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{err.Error(), "See '" + cmd.CommandPath() + " --help'."}
-	})
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.PersistentPreRun = func(*cobra.Command, []string) { a.began = true }
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.newDemo(), a.newServe(), a.newRun(), a.newPrepare(), a.newResume(), a.newRequests(),
 		a.newValidate(), a.newReceipt(), a.newAdapter(), a.newVersion())
+	root.SetHelpCommand(newHelp(root))
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			asGroup(cmd)
+			for _, shell := range cmd.Commands() {
+				shell.Args = arguments(0, 0, "")
+			}
+		}
+	}
 	asGroup(root)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		// --help does not make a command of what is none.
+		if wrong := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(wrong) > 0 {
+			a.misused = noCommand(cmd, wrong[0])
+			return
+		}
+		help(cmd, args)
+	})
 	return root
+}
+
+func seeHelp(cmd *cobra.Command) string { return "See '" + cmd.CommandPath() + " --help'." }
+
+// flagError is an error of pflag without its quoting, which would be escaped twice.
+func flagError(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return advice.BadUsage("--"+e.GetFlag().Name+` cannot be "`+e.GetValue()+`"`, seeHelp(cmd))
+	}
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && e.GetSpecifiedShortnames() != "" {
+		return advice.BadUsage("unknown flag: -"+e.GetSpecifiedShortnames(), "Before an argument that begins with '-' write '--'. "+seeHelp(cmd))
+	}
+	return advice.BadUsage(err.Error(), seeHelp(cmd))
+}
+
+// newHelp is the command help: what it is asked about has to be there.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Help about any command",
+		Long:    "Show the help text of a command.",
+		Example: "  agentic help run\n  agentic help requests show",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
+			if topic, rest, err := root.Find(args); err == nil && len(rest) == 0 {
+				for _, sub := range topic.Commands() {
+					if sub.IsAvailableCommand() {
+						words = append(words, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return words, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			topic, rest, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return noCommand(topic, rest[0])
+			}
+			topic.InitDefaultHelpFlag()
+			return topic.Help()
+		},
+	}
 }
 
 // asGroup makes a command that has only subcommands: without a known one it is a
@@ -57,14 +125,19 @@ func asGroup(cmd *cobra.Command) {
 		if len(args) == 0 {
 			cmd.SetOut(cmd.ErrOrStderr())
 			_ = cmd.Help()
-			return &usageError{"a command is missing", "See '" + cmd.CommandPath() + " --help'."}
+			return advice.BadUsage("a command is missing", seeHelp(cmd))
 		}
-		remedy := "See '" + cmd.CommandPath() + " --help'."
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			remedy = "Did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return &usageError{fmt.Sprintf("there is no command %q", args[0]), remedy}
+		return noCommand(cmd, args[0])
 	}
+}
+
+// noCommand says that a command has no such subcommand.
+func noCommand(cmd *cobra.Command, name string) error {
+	remedy := seeHelp(cmd)
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		remedy = "Did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return advice.BadUsage(`there is no command "`+name+`"`, remedy)
 }
 
 // arguments accepts between least and most arguments, described by names.
@@ -77,7 +150,7 @@ func arguments(least, most int, names string) cobra.PositionalArgs {
 		if names == "" {
 			want = "takes no arguments"
 		}
-		return &usageError{fmt.Sprintf("%s %s, and %s given", cmd.CommandPath(), want, were(len(args))), "See '" + cmd.CommandPath() + " --help'."}
+		return advice.BadUsage(fmt.Sprintf("%s %s, and %s given", cmd.CommandPath(), want, were(len(args))), seeHelp(cmd))
 	}
 }
 

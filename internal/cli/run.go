@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/documents"
 	"github.com/agentic-go/agentic/internal/escape"
 	"github.com/agentic-go/agentic/internal/inputschema"
-	"github.com/agentic-go/agentic/sqlite"
+	"github.com/agentic-go/agentic/internal/render"
 )
 
 const runHelp = `Run one action: save the request, send it at most once, follow its status, verify
@@ -42,9 +46,10 @@ accepted and asks nothing, because nothing is sent.`
 
 // runFlags are the flags of run and prepare.
 type runFlags struct {
-	planFlags
 	reachFlags
 	ledgerFlags
+	openapi   string
+	action    string
 	input     string
 	requestID string
 	yes       bool
@@ -66,10 +71,10 @@ func (f *runFlags) add(a *app, cmd *cobra.Command) {
 
 // completeAction offers the actions of the profile that is already typed.
 func (a *app) completeAction(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 || isURL(args[0]) || args[0] == "-" {
+	if len(args) == 0 || documents.IsURL(args[0]) || args[0] == "-" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	data, err := a.read(args[0], agentic.MaxProfileBytes)
+	data, err := documents.Read(a.stdin, args[0], agentic.MaxProfileBytes)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -77,7 +82,11 @@ func (a *app) completeAction(_ *cobra.Command, args []string, _ string) ([]cobra
 	if p == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return actionIDs(p), cobra.ShellCompDirectiveNoFileComp
+	var ids []cobra.Completion
+	for _, action := range p.Actions {
+		ids = append(ids, action.ID)
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) newRun() *cobra.Command {
@@ -114,22 +123,55 @@ func (a *app) newPrepare() *cobra.Command {
 // be checked before.
 type session struct {
 	client *client.Client
-	ledger *sqlite.Ledger
+	ledger ledger
 	plan   *agentic.Plan
 	input  agentic.Input
 }
 
-func (s *session) close(err error) error { return errors.Join(err, s.ledger.Close()) }
+// maxInputFile bounds what is read as an input; agentic.Plan.CheckInput has the
+// limit that counts.
+const maxInputFile = 1 << 20
+
+// readInput gives the action's input from --input: JSON, @FILE or -.
+func (a *app) readInput(flag string) ([]byte, error) {
+	switch {
+	case flag == "-":
+		return documents.Read(a.stdin, "-", maxInputFile)
+	case strings.HasPrefix(flag, "@"):
+		return documents.Read(a.stdin, flag[1:], maxInputFile)
+	}
+	return []byte(flag), nil
+}
+
+// check refuses flags that cannot be acted on, before anything is read.
+func (f *runFlags) check(profile string) error {
+	switch {
+	case f.input == "":
+		return advice.BadUsage("--input is missing", "Give the action's input as --input JSON, --input @FILE or --input -.")
+	case profile == "-" && f.input == "-":
+		return advice.BadUsage("standard input cannot hold both the profile and the input", "Save one of them to a file.")
+	case f.requestID != "":
+		if err := checkRequestID(f.requestID); err != nil {
+			return err
+		}
+	}
+	return f.ledgerFlags.check()
+}
+
+// checkRequestID refuses an ID that no request can have (D7).
+func checkRequestID(id string) error {
+	if client.ValidRequestID(id) {
+		return nil
+	}
+	return &client.RequestIDError{RequestID: id}
+}
 
 // begin checks flags, documents, input and approval, in this order, and then opens
 // the ledger.
 func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session, error) {
 	a.ledgerArgs, a.reachArgs = f.ledgerFlags.args(), f.reachFlags.args()
-	if f.input == "" {
-		return nil, &usageError{"--input is missing", "Give the action's input as --input JSON, --input @FILE or --input -."}
-	}
-	if profile == "-" && f.input == "-" {
-		return nil, &usageError{"standard input cannot hold both the profile and the input", "Save one of them to a file."}
+	if err := f.check(profile); err != nil {
+		return nil, err
 	}
 	header, err := a.header(f.headers)
 	if err != nil {
@@ -139,16 +181,18 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 	if err != nil {
 		return nil, err
 	}
-	documents, err := f.transport("", nil)
+	t, err := f.transport("", nil)
 	if err != nil {
 		return nil, err
 	}
-	defer documents.CloseIdleConnections()
-	plan, err := a.loadPlan(ctx, documents, agentic.Options{AllowLoopback: f.allowLoopback}, profile, f.planFlags)
+	defer t.CloseIdleConnections()
+	source := documents.Source{Stdin: a.stdin, Transport: t, Options: agentic.Options{AllowLoopback: f.allowLoopback}}
+	plan, err := source.Plan(ctx, profile, f.openapi, f.action)
 	if err != nil {
 		return nil, err
 	}
-	if err := documents.Approve(plan.Origin, plan.Action.ID); err != nil {
+	a.warn(plan.Warnings)
+	if err := t.Approve(plan.Origin, plan.Action.ID); err != nil {
 		return nil, err
 	}
 	in, err := plan.CheckInput(input)
@@ -158,23 +202,25 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 	if err := a.checkSchema(plan, in); err != nil {
 		return nil, err
 	}
-	t, err := f.transport(plan.Origin, header)
+	l, err := a.openLedger(ctx, f.path)
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := a.openLedger(ctx, f.path)
+	c, err := a.newClient(l, plan.Origin, header, &f.reachFlags, &f.ledgerFlags)
 	if err != nil {
+		a.closeLedger(l)
 		return nil, err
 	}
-	s := &session{ledger: ledger, plan: plan, input: in}
-	s.client, err = client.New(client.Config{
-		Ledger: ledger, Transport: t, Scope: f.scope(),
-		Observer: func(e client.Event) { a.showStep(describe(e)) },
-	})
-	if err != nil {
-		return nil, s.close(err)
+	return &session{c, l, plan, in}, nil
+}
+
+// warn shows what does not make a pair of documents unusable.
+func (a *app) warn(ds agentic.Diagnostics) {
+	var b bytes.Buffer
+	for _, d := range ds {
+		render.Diagnostic(&b, d.Document, d)
 	}
-	return s, nil
+	_, _ = a.stderr.Write(b.Bytes()) // warnings are not worth an error
 }
 
 // checkSchema keeps an input at home that the OpenAPI document does not allow
@@ -186,7 +232,7 @@ func (a *app) checkSchema(plan *agentic.Plan, in agentic.Input) error {
 	}
 	found, err := inputschema.Check(schema, in.Body())
 	if err != nil {
-		a.say("the input was not checked against the request schema: %s", escape.Bounded(oneLine(err.Error()), 300))
+		a.say("the input was not checked against the request schema: %s", escape.Bounded(render.OneLine(err.Error()), 300))
 		return nil
 	}
 	if found.HasErrors() {
@@ -203,7 +249,8 @@ func (a *app) runAction(ctx context.Context, profile string, f *runFlags) error 
 	if err != nil {
 		return err
 	}
-	return s.close(a.execute(ctx, s, f))
+	defer a.closeLedger(s.ledger)
+	return a.execute(ctx, s, f)
 }
 
 // stdinUse is "-" when a document or the input is read from standard input.
@@ -219,7 +266,7 @@ func (a *app) execute(ctx context.Context, s *session, f *runFlags) error {
 	if f.requestID != "" {
 		rec, err := s.client.Load(ctx, f.requestID)
 		if _, missing := errors.AsType[*client.NotFoundError](err); err != nil && !missing {
-			return err
+			return unsettled(err, f.requestID, false, true)
 		}
 		if rec != nil && rec.State == client.Attempted {
 			attempted = true
@@ -232,24 +279,9 @@ func (a *app) execute(ctx context.Context, s *session, f *runFlags) error {
 			return err
 		}
 	}
-	res, err := s.client.Execute(ctx, client.Request{Plan: s.plan, Input: s.input.Body(), ID: f.requestID})
-	if err != nil {
-		return err
-	}
-	return a.settle(res)
-}
-
-// settle prints the receipt, says what may be done next, and sets the exit code.
-func (a *app) settle(res client.Result) error {
-	a.exit = outcomeExit(res.Receipt.Outcome)
-	switch res.Receipt.Outcome {
-	case agentic.Pending:
-		a.say("To ask again later: %s", escape.Terminal(a.resumeCommand(res.RequestID)))
-	case agentic.Unknown:
-		a.say("To ask again later: %s", escape.Terminal(a.resumeCommand(res.RequestID)))
-		a.say("Do not start the action anew before a person has looked: it may have happened.")
-	}
-	return a.writeReceipt(res.Receipt)
+	return a.settle(attempted, func() (client.Result, error) {
+		return s.client.Execute(ctx, client.Request{Plan: s.plan, Input: s.input.Body(), ID: f.requestID})
+	})
 }
 
 func (a *app) prepareAction(ctx context.Context, profile string, f *runFlags) error {
@@ -257,12 +289,15 @@ func (a *app) prepareAction(ctx context.Context, profile string, f *runFlags) er
 	if err != nil {
 		return err
 	}
+	defer a.closeLedger(s.ledger)
+	done := a.executing()
 	rec, err := s.client.Prepare(ctx, client.Request{Plan: s.plan, Input: s.input.Body(), ID: f.requestID})
+	done()
 	if err != nil {
-		return s.close(err)
+		return unsettled(err, f.requestID, false, false)
 	}
 	if rec.State == client.Prepared {
-		a.say("To send it: %s --send", escape.Terminal(a.resumeCommand(rec.RequestID)))
+		a.say("To send it: %s", escape.Quoted(a.resumeCommand(rec.RequestID, " --send")))
 	}
-	return s.close(a.writeRecord(rec))
+	return a.writeRecord(rec)
 }

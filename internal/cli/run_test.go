@@ -11,18 +11,19 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentic-go/agentic/internal/demo"
 	"github.com/agentic-go/agentic/internal/ticket"
 )
 
 // startTestTickets is a ticket service in this process.
-func startTestTickets(t *testing.T, fault ticket.Fault) *tickets {
+func startTestTickets(t *testing.T, fault ticket.Fault) *demo.Tickets {
 	t.Helper()
-	s, err := startTickets(context.Background(), "127.0.0.1:0", ticket.Config{Fault: fault}, nil)
+	s, err := demo.Start(context.Background(), "127.0.0.1:0", ticket.Config{Fault: fault}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.stop(); err != nil {
+		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -123,7 +124,8 @@ func TestInterrupt(t *testing.T) {
 	}
 	_ = cmd.Wait() // the exit code is looked at
 	if code := cmd.ProcessState.ExitCode(); code != exitError || !strings.Contains(out.String(), `"code":"interrupted"`) ||
-		!strings.Contains(diag.String(), "request interrupted-1 is saved") ||
+		!strings.Contains(out.String(), `"request_id":"interrupted-1"`) ||
+		!strings.Contains(diag.String(), "the action may have been sent as request interrupted-1") ||
 		!strings.Contains(diag.String(), "agentic resume interrupted-1 --approve "+origin) {
 		t.Fatalf("exit code %d, stdout %s, stderr %s", code, out.String(), diag.String())
 	}

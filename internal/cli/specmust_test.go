@@ -23,7 +23,7 @@ import (
 func runHere(t *testing.T, args ...string) (code int, out, diag string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdout: &stdout, stderr: &stderr, lookupEnv: os.LookupEnv, terminal: func() bool { return false }}
+	a := &app{stdout: &stdout, stderr: &stderr, lookupEnv: os.LookupEnv, terminal: func() bool { return false }, sqlite: openSQLite}
 	code = a.run(t.Context(), args)
 	return code, stdout.String(), stderr.String()
 }

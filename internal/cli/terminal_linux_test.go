@@ -60,15 +60,15 @@ func TestQuestion(t *testing.T) {
 	s := startTestTickets(t, "normal")
 	dir := t.TempDir()
 	profile := filepath.Join(dir, "agentic.json")
-	hostile := strings.Replace(string(ticket.Profile(s.origin)), "Create a support ticket", `Create \u001b[31ma \u202esupport ticket`, 1)
+	hostile := strings.Replace(string(ticket.Profile(s.Origin)), "Create a support ticket", `Create \u001b[31ma \u202esupport ticket`, 1)
 	openapi := filepath.Join(dir, "openapi.json")
-	for name, body := range map[string]string{profile: hostile, openapi: string(ticket.OpenAPI(s.origin))} {
+	for name, body := range map[string]string{profile: hostile, openapi: string(ticket.OpenAPI(s.Origin))} {
 		if err := os.WriteFile(name, []byte(body), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ledger := filepath.Join(dir, "ledger.db")
-	reach := []string{"--ledger", ledger, "--approve", s.origin, "--allow-loopback"}
+	reach := []string{"--ledger", ledger, "--approve", s.Origin, "--allow-loopback"}
 	run := append([]string{"run", profile, "--openapi", openapi, "--input", `{"subject":"Printer"}`}, reach...)
 
 	for _, tt := range []struct {
@@ -87,7 +87,7 @@ func TestQuestion(t *testing.T) {
 		{"resume --send, no", append([]string{"resume", "prepared-1", "--send"}, reach...), "n\n", exitError, 0, []string{"request ID  prepared-1", "you did not agree"}},
 		{"resume --send, yes", append([]string{"resume", "prepared-1", "--send"}, reach...), "yes\n", exitOK, 1, []string{`"subject": "Printer"`}},
 		{"yes", append(run, "--request-id", "agreed-1"), "Y\n", exitOK, 2, []string{
-			"This would be sent, once:", "origin      " + s.origin, "action      create-ticket", `Create \x1b[31ma \u202esupport ticket`,
+			"This would be sent, once:", "origin      " + s.Origin, "action      create-ticket", `Create \x1b[31ma \u202esupport ticket`,
 			"principal   default", "environment default", `"subject": "Printer"`, "Send it? [y/N]"}},
 		{"what was attempted is not asked about", append(run, "--request-id", "agreed-1"), "", exitOK, 2, []string{"already saved: it is not sent again"}},
 		{"standard input is taken", append([]string{"run", profile, "--input", "-"}, reach...), "", exitUsage, 2, []string{"cannot hold both"}},

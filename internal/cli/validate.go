@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentic-go/agentic"
-	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/documents"
+	"github.com/agentic-go/agentic/internal/render"
 )
 
 const validateHelp = `Check a profile, and with OPENAPI the binding of every action in it.
@@ -59,14 +61,14 @@ type validAction struct {
 
 func (a *app) validate(profile, openapi string, opts agentic.Options) error {
 	for _, name := range []string{profile, openapi} {
-		if isURL(name) {
-			return &usageError{"validate reads files, not " + name, "Save it first, such as with curl -o agentic.json."}
+		if documents.IsURL(name) {
+			return advice.BadUsage("validate reads files, not "+name, "Save it first, such as with curl -o agentic.json.")
 		}
 	}
 	if profile == "-" && openapi == "-" {
-		return &usageError{"standard input cannot hold both documents", "Save one of them to a file."}
+		return advice.BadUsage("standard input cannot hold both documents", "Save one of them to a file.")
 	}
-	data, err := a.read(profile, agentic.MaxProfileBytes)
+	data, err := documents.Read(a.stdin, profile, agentic.MaxProfileBytes)
 	if err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func (a *app) validate(profile, openapi string, opts agentic.Options) error {
 	var doc *agentic.OpenAPI
 	if openapi != "" {
 		v.Checked = append(v.Checked, "openapi")
-		if data, err = a.read(openapi, agentic.MaxOpenAPIBytes); err != nil {
+		if data, err = documents.Read(a.stdin, openapi, agentic.MaxOpenAPIBytes); err != nil {
 			return err
 		}
 		var ds agentic.Diagnostics
@@ -127,16 +129,16 @@ func (v validation) text(profile, openapi string) []byte {
 		if d.Document == "openapi" {
 			file = openapi
 		}
-		writeDiagnostic(&b, file, d)
+		render.Diagnostic(&b, file, d)
 	}
 	if v.Origin != "" {
-		field(&b, "origin", escape.Terminal(v.Origin))
+		render.Field(&b, "origin", v.Origin)
 	}
 	for _, action := range v.Actions {
-		field(&b, "action", escape.Terminal(action.ID))
-		field(&b, "", escape.Terminal(action.Description))
+		render.Field(&b, "action", action.ID)
+		render.Field(&b, "", action.Description)
 		if action.Submit != "" {
-			field(&b, "", "POST "+escape.Terminal(action.Submit))
+			render.Field(&b, "", "POST "+action.Submit)
 		}
 	}
 	what := "the profile and its OpenAPI binding"
@@ -147,6 +149,6 @@ func (v validation) text(profile, openapi string) []byte {
 	if !v.Valid {
 		verdict = "invalid"
 	}
-	fmt.Fprintf(&b, "%s: %s (checked: %s)\n", verdict, count(v.Diagnostics), what)
+	fmt.Fprintf(&b, "%s: %s (checked: %s)\n", verdict, render.Count(v.Diagnostics), what)
 	return b.Bytes()
 }

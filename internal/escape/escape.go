@@ -2,8 +2,9 @@
 // service, a file or an ID says can neither drive a terminal nor hide or reorder
 // what a person reads.
 //
-// Its job is text for terminals and logs, and JSON that is printed. It is not for
-// HTML, URLs or shells. It imports the standard library only.
+// Its job is text for terminals and logs, JSON that is printed, and words of a
+// command that a person can copy. It is not for HTML or URLs. It imports the
+// standard library only.
 package escape
 
 import (
@@ -29,6 +30,21 @@ func Terminal(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	write(s, func(piece string) bool { b.WriteString(piece); return true })
+	return b.String()
+}
+
+// Quoted is Terminal for text that is quoted already, as JSON or for a shell, so
+// that a backslash in it begins an escape: it stays as it is.
+func Quoted(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	write(s, func(piece string) bool {
+		if piece == `\\` {
+			piece = `\`
+		}
+		b.WriteString(piece)
+		return true
+	})
 	return b.String()
 }
 
@@ -130,6 +146,36 @@ func JSON(doc []byte) []byte {
 		i += size
 	}
 	return out
+}
+
+// Shell gives s as one word of a POSIX shell that Quoted leaves as it is. What a
+// terminal would not show as itself is in the $'...' of POSIX.1-2024, which bash,
+// zsh and ksh know, as octal bytes.
+func Shell(s string) string {
+	switch {
+	case s != "" && s[0] != '=' && strings.IndexFunc(s, special) < 0:
+		return s
+	case Quoted(s) == s:
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for _, c := range []byte(s) {
+		if c < 0x20 || c >= 0x7f || c == '\'' || c == '\\' {
+			o := strconv.FormatUint(uint64(c), 8)
+			b.WriteString(`\` + strings.Repeat("0", 3-len(o)) + o)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
+// special reports whether a shell may see more than a letter in r.
+func special(r rune) bool {
+	lower := r | 0x20
+	return (lower < 'a' || lower > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@%+,", r)
 }
 
 // surrogates are the two halves of a code point above U+FFFF in UTF-16.

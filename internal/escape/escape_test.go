@@ -41,6 +41,43 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// What is quoted already is not escaped a second time, and nothing else is let
+// through.
+func TestQuoted(t *testing.T) {
+	for in, want := range map[string]string{
+		`"\u001b[31m \\"`:       `"\u001b[31m \\"`,
+		"\"\u202e\x1b\n\":\xff": `"\u202e\x1b\n":\xff`,
+		`'it'\''s me'`:          `'it'\''s me'`,
+		"\\\u0301":              `\\u0301`,
+	} {
+		if got := Quoted(in); got != want {
+			t.Errorf("Quoted(%q) = %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestShell(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://support.example:8443": "https://support.example:8443",
+		"":                             "''",
+		"it's me":                      `'it'\''s me'`,
+		"$(id)":                        "'$(id)'",
+		"http://[::1]:80":              "'http://[::1]:80'",
+		"~/x":                          "'~/x'",
+		"=ls":                          "'=ls'",
+		"naïve":                        "'naïve'",
+		`a\nb`:                         `'a\nb'`,
+		"\x1b[31m":                     `$'\033[31m'`,
+		"a\n1'\\":                      `$'a\0121\047\134'`,
+		"\u202e":                       `$'\342\200\256'`,
+		"\xff":                         `$'\377'`,
+	} {
+		if got := Shell(in); got != want || Quoted(got) != got {
+			t.Errorf("Shell(%q) = %s, want %s", in, got, want)
+		}
+	}
+}
+
 func TestBounded(t *testing.T) {
 	for _, tt := range []struct {
 		in    string
@@ -84,6 +121,18 @@ func FuzzTerminal(f *testing.F) {
 		back, err := strconv.Unquote(`"` + strings.ReplaceAll(out, `"`, `\"`) + `"`)
 		if err != nil || back != s {
 			t.Fatalf("Terminal(%q) = %q reads back as %q, %v", s, out, back, err)
+		}
+		quoted, word := Quoted(s), Shell(s)
+		if quoted != out && !strings.Contains(s, `\`) {
+			t.Fatalf("Quoted(%q) = %q, want %q", s, quoted, out)
+		}
+		for _, r := range quoted + word {
+			if !unicode.IsPrint(r) {
+				t.Fatalf("Quoted(%q) = %q or Shell = %q has %U", s, quoted, word, r)
+			}
+		}
+		if Quoted(word) != word {
+			t.Fatalf("Shell(%q) = %q is not shown as it is", s, word)
 		}
 		if b := Bounded(s, utf8.RuneCountInString(out)); b != out {
 			t.Fatalf("Bounded(%q) = %q, want %q", s, b, out)

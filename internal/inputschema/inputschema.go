@@ -15,15 +15,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/internal/strictjson"
@@ -47,8 +44,9 @@ var ErrUnsupported = errors.New("the request schema cannot be checked by this pr
 
 // Check checks an input against a schema: draft 2020-12 unless "$schema" says
 // otherwise, formats not asserted. No diagnostics and no error is a valid input.
-// The diagnostics have the code "input/schema", and places in the input. The
-// error wraps ErrUnsupported, or is the *strictjson.Error of an input that is no
+// The diagnostics have the code "input/schema" and places in the input; they name
+// the keyword that refuses and quote no value of the input, because an
+// *agentic.InputError reaches logs. The error wraps ErrUnsupported, or is the *strictjson.Error of an input that is no
 // JSON.
 func Check(schema, input []byte) (ds agentic.Diagnostics, err error) {
 	value, err := strictjson.Parse(input)
@@ -81,7 +79,7 @@ func Check(schema, input []byte) (ds agentic.Diagnostics, err error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	r := report{value: value, source: input, printer: message.NewPrinter(language.English)}
+	r := report{value: value, source: input}
 	r.add(invalid)
 	if r.cycle {
 		return nil, fmt.Errorf("%w: a $ref leads back to itself", ErrUnsupported)
@@ -158,23 +156,29 @@ func bounded(v strictjson.Value) error {
 	return nil
 }
 
-// report turns the library's tree of causes into diagnostics.
+// report turns the library's tree of causes into diagnostics. The library's own
+// messages quote the input, so none of them is used.
 type report struct {
-	value   strictjson.Value
-	source  []byte
-	printer *message.Printer
-	found   agentic.Diagnostics
-	cycle   bool // the schema is at fault, not the input
+	value  strictjson.Value
+	source []byte
+	found  agentic.Diagnostics
+	cycle  bool // the schema is at fault, not the input
 }
 
 // add reports the leaves of a tree. The branches of anyOf, oneOf and contains
 // contradict each other, so they are one problem; what is below propertyNames has
 // no place in the input.
 func (r *report) add(e *jsonschema.ValidationError) {
-	switch e.ErrorKind.(type) {
+	at := pointer(e.InstanceLocation)
+	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf, *kind.Contains, *kind.MinContains, *kind.PropertyNames:
 	case *kind.RefCycle:
 		r.cycle = true
+		return
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			r.problem(at+pointer([]string{name}), "The request schema has no such member", e)
+		}
 		return
 	default:
 		if len(e.Causes) > 0 {
@@ -184,26 +188,70 @@ func (r *report) add(e *jsonschema.ValidationError) {
 			return
 		}
 	}
-	pointer := ""
-	for _, token := range e.InstanceLocation {
-		pointer += "/" + strictjson.EscapeToken(token)
+	r.problem(at, refusal(e.ErrorKind), e)
+}
+
+// refusal says what a keyword has against a value, in words of the schema alone.
+func refusal(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		return fmt.Sprintf("The value is %s, and the request schema wants %s", k.Got, strings.Join(k.Want, " or "))
+	case *kind.Required:
+		return "The object lacks what the request schema requires, " + quotedList(k.Missing)
+	case *kind.FalseSchema:
+		return "The request schema allows nothing here"
 	}
-	at, _ := r.value.Lookup(pointer)
-	d := agentic.Diagnostic{Severity: agentic.SeverityError, Code: "input/schema", Document: "input", Pointer: plain(pointer),
-		Problem: "The request schema refuses this value: " + plain(r.printer.Sprint(e.ErrorKind.LocalizedString(r.printer))) + ".",
+	keyword := "not"
+	if path := k.KeywordPath(); len(path) > 0 {
+		keyword = path[0]
+	}
+	return "The value breaks the keyword " + keyword + " of the request schema"
+}
+
+func (r *report) problem(at, refusal string, e *jsonschema.ValidationError) {
+	v, _ := r.value.Lookup(at)
+	d := agentic.Diagnostic{Severity: agentic.SeverityError, Code: "input/schema", Document: "input", Pointer: shorten(at),
+		Problem: refusal + " (" + place(e) + ").",
 		Remedy:  "Mend the value as the service's OpenAPI document describes it."}
-	d.Line, d.Column = strictjson.Position(r.source, at.Offset())
+	d.Line, d.Column = strictjson.Position(r.source, v.Offset())
 	r.found = append(r.found, d)
 }
 
-// plain bounds text that holds words of the schema or the input, and escapes
-// what is not printable ASCII.
-func plain(s string) string {
+// place is where a keyword stands in the schema, as a quoted pointer.
+func place(e *jsonschema.ValidationError) string {
+	_, fragment, _ := strings.Cut(e.SchemaURL, "#")
+	if plain, err := url.PathUnescape(fragment); err == nil {
+		fragment = plain
+	}
+	return quoted(fragment + pointer(e.ErrorKind.KeywordPath()))
+}
+
+func pointer(tokens []string) string {
+	p := ""
+	for _, token := range tokens {
+		p += "/" + strictjson.EscapeToken(token)
+	}
+	return p
+}
+
+func quotedList(words []string) string {
+	list := make([]string, 0, len(words))
+	for _, w := range words[:min(len(words), 5)] {
+		list = append(list, quoted(w))
+	}
+	if len(list) < len(words) {
+		list = append(list, "and more")
+	}
+	return strings.Join(list, ", ")
+}
+
+func quoted(s string) string { return string(strictjson.Quote(shorten(s))) }
+
+// shorten bounds text of the schema or a place in the input.
+func shorten(s string) string {
 	const limit = 200
-	s = strings.Trim(strconv.QuoteToASCII(s), `"`)
-	s = strings.ReplaceAll(s, `\"`, `"`)
-	if utf8.RuneCountInString(s) > limit {
-		s = s[:limit] + "..."
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit]) + "…"
 	}
 	return s
 }

@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 		{"code points", ticket, `{"subject":"😀😀😀😀😀"}`, nil},
 		{"too long", ticket, `{"subject":"abcdef"}`, []string{"/subject"}},
 		{"missing", ticket, `{}`, []string{""}},
-		{"unknown member and wrong type", ticket, `{"subject":1,"x":2}`, []string{"", "/subject"}},
+		{"unknown member and wrong type", ticket, `{"subject":1,"x":2}`, []string{"/subject", "/x"}},
 		{"boolean schema", `true`, `{"a":1}`, nil},
 		{"false schema", `false`, `{"a":1}`, []string{""}},
 		{"inner reference", `{"$defs":{"a/b":{"type":"string"}},"properties":{"x":{"$ref":"#/$defs/a~1b"}}}`, `{"x":1}`, []string{"/x"}},
@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		{"branches are one problem", `{"properties":{"x":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, `{"x":1}`, []string{"/x"}},
 		{"property names", `{"propertyNames":{"maxLength":1}}`, `{"ab":1}`, []string{""}},
 		{"pattern", `{"properties":{"x":{"pattern":"^a+$"}}}`, `{"x":"b"}`, []string{"/x"}},
-		{"pointer is escaped", `{"additionalProperties":{"type":"string"}}`, `{"a/\u001b~":1}`, []string{`/a~1\x1b~0`}},
+		{"pointer is escaped", `{"additionalProperties":{"type":"string"}}`, `{"a/\u001b~":1}`, []string{"/a~1\x1b~0"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,10 +64,54 @@ func TestCheckDiagnostic(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := agentic.Diagnostics{{Severity: agentic.SeverityError, Code: "input/schema", Document: "input", Pointer: "/subject", Line: 2, Column: 14,
-		Problem: "The request schema refuses this value: got number, want string.",
+		Problem: `The value is number, and the request schema wants string ("/properties/subject/type").`,
 		Remedy:  "Mend the value as the service's OpenAPI document describes it."}}
 	if diff := cmp.Diff(want, ds); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is reported names the keyword and the place of every kind of refusal, and
+// quotes nothing of the input: errors end in logs.
+func TestCheckQuotesNoValue(t *testing.T) {
+	const secret = "5309125 secret"
+	for _, tt := range []struct{ schema, input, pointer, problem string }{
+		{`{"properties":{"x":{"pattern":"^a+$"}}}`, `{"x":"` + secret + `"}`, "/x", `The value breaks the keyword pattern of the request schema ("/properties/x/pattern").`},
+		{`{"properties":{"x":{"maxLength":3}}}`, `{"x":"` + secret + `"}`, "/x", `keyword maxLength of`},
+		{`{"properties":{"x":{"minLength":99}}}`, `{"x":"` + secret + `"}`, "/x", `keyword minLength of`},
+		{`{"properties":{"x":{"const":"a"}}}`, `{"x":"` + secret + `"}`, "/x", `keyword const of`},
+		{`{"properties":{"x":{"enum":["a","b"]}}}`, `{"x":"` + secret + `"}`, "/x", `keyword enum of`},
+		{`{"properties":{"x":{"enum":[1]}}}`, `{"x":5309125}`, "/x", `keyword enum of`},
+		{`{"properties":{"x":{"maximum":3}}}`, `{"x":5309125}`, "/x", `keyword maximum of`},
+		{`{"properties":{"x":{"minimum":9e9}}}`, `{"x":5309125}`, "/x", `keyword minimum of`},
+		{`{"properties":{"x":{"exclusiveMaximum":3}}}`, `{"x":5309125}`, "/x", `keyword exclusiveMaximum of`},
+		{`{"properties":{"x":{"exclusiveMinimum":9e9}}}`, `{"x":5309125}`, "/x", `keyword exclusiveMinimum of`},
+		{`{"properties":{"x":{"multipleOf":2}}}`, `{"x":5309125}`, "/x", `keyword multipleOf of`},
+		{`{"properties":{"x":{"type":["array","null"]}}}`, `{"x":"` + secret + `"}`, "/x", `The value is string, and the request schema wants null or array (`},
+		{`{"properties":{"x":{"uniqueItems":true}}}`, `{"x":["` + secret + `","` + secret + `"]}`, "/x", `keyword uniqueItems of`},
+		{`{"properties":{"x":{"contains":{"const":1}}}}`, `{"x":["` + secret + `"]}`, "/x", `keyword contains of`},
+		{`{"properties":{"x":{"maxItems":0}}}`, `{"x":["` + secret + `"]}`, "/x", `keyword maxItems of`},
+		{`{"properties":{"x":{"anyOf":[{"const":1},{"const":2}]}}}`, `{"x":"` + secret + `"}`, "/x", `keyword anyOf of`},
+		{`{"properties":{"x":{"oneOf":[true,true]}}}`, `{"x":"` + secret + `"}`, "/x", `keyword oneOf of`},
+		{`{"properties":{"x":{"not":true}}}`, `{"x":"` + secret + `"}`, "/x", `keyword not of the request schema ("/properties/x`},
+		{`{"properties":{"x":false}}`, `{"x":"` + secret + `"}`, "/x", `The request schema allows nothing here ("/properties/x").`},
+		{`{"additionalProperties":false}`, `{"x":"` + secret + `"}`, "/x", `The request schema has no such member ("/additionalProperties").`},
+		{`{"unevaluatedProperties":false}`, `{"x":"` + secret + `"}`, "/x", `The request schema allows nothing here (`},
+		{`{"propertyNames":{"maxLength":3}}`, `{"` + secret + `":1}`, "", `keyword propertyNames of`},
+		{`{"required":["a\u001b\"","b"]}`, `{"x":"` + secret + `"}`, "", `requires, "a\u001b\"", "b" ("/required").`},
+		{`{"dependentRequired":{"x":["y"]}}`, `{"x":"` + secret + `"}`, "", `keyword dependentRequired of`},
+		{`{"maxProperties":0}`, `{"x":"` + secret + `"}`, "", `keyword maxProperties of`},
+		{`{"$ref":"#/$defs/a%20b","$defs":{"a b":{"properties":{"x":{"const":1}}}}}`, `{"x":"` + secret + `"}`, "/x", `("/$defs/a b/properties/x/const").`},
+	} {
+		ds, err := Check([]byte(tt.schema), []byte(tt.input))
+		if err != nil || len(ds) != 1 {
+			t.Errorf("%s: %v, %v", tt.schema, ds, err)
+			continue
+		}
+		text := (&agentic.InputError{Diagnostics: ds}).Error() + ds[0].Remedy
+		if ds[0].Pointer != tt.pointer || !strings.Contains(ds[0].Problem, tt.problem) || strings.Contains(text, "5309125") || strings.Contains(text, "secret") {
+			t.Errorf("%s: %q at %q, want %q at %q", tt.schema, ds[0].Problem, ds[0].Pointer, tt.problem, tt.pointer)
+		}
 	}
 }
 

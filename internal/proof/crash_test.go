@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,48 +16,63 @@ import (
 
 const input = `{"subject":"Printer on fire"}`
 
+// ledgerPoints are the boundaries inside the SQLite ledger.
+var ledgerPoints = []string{"sqlite/locked", "sqlite/commit", "sqlite/committed", "sqlite/released"}
+
 // A host process is killed at every boundary between two effects and another
 // takes over: never a second POST, and the outcome is what the service holds
 // (section 6.3, 6.4).
 func TestKilledAtEveryPoint(t *testing.T) {
-	for _, point := range client.Points() {
-		for _, fault := range []ticket.Fault{ticket.Normal, "response-lost"} {
-			t.Run(fmt.Sprintf("%s/%s", point, fault), func(t *testing.T) {
-				t.Parallel()
-				wrap := func(h http.Handler) http.Handler { return h }
-				if point == client.AfterRefusal {
-					wrap = refuseSubmissions
-				}
-				s := serve(t, fault, wrap)
-				o := order{Origin: s.origin, Ledger: filepath.Join(t.TempDir(), "ledger.db"), IDs: []string{"request-0001"}, Input: input, KillAt: point}
-				reports, killed := start(t, o).wait(t)
-				if !killed || len(reports) != 0 {
-					t.Fatalf("the host was not killed at %s: %+v", point, reports)
-				}
-				o.KillAt = ""
-				again, _ := start(t, o).wait(t)
-				mustReceipts(t, again)
-				o.Resume = true
-				resumed, _ := start(t, o).wait(t)
-				mustReceipts(t, resumed)
-				st := s.state(t)
-				want, posts := agentic.Succeeded, 1
-				switch point {
-				case client.BeforeSubmit: // saved as attempted, and nobody can know that it was not sent
-					want, posts = agentic.Unknown, 0
-				case client.AfterRefusal:
-					want, posts = agentic.Unknown, 0 // the wrapper refuses before the service counts
-				}
-				if st.Posts != posts || st.Tickets != posts {
-					t.Errorf("%d POSTs and %d tickets, want %d", st.Posts, st.Tickets, posts)
-				}
-				if len(resumed) != 1 || resumed[0].Receipt.Outcome != want {
-					t.Errorf("outcome %+v, want %s", resumed, want)
-				}
-				checkLedger(t, o.Ledger, append(again, resumed...))
-			})
+	points := slices.Clone(ledgerPoints)
+	for _, p := range client.Points() {
+		points = append(points, string(p))
+	}
+	for _, point := range points {
+		for _, prepare := range []bool{false, true} {
+			if prepare && point == string(client.BeforeSave) {
+				continue // only Execute with a plan passes it
+			}
+			for _, fault := range []ticket.Fault{ticket.Normal, "response-lost"} {
+				t.Run(fmt.Sprintf("%s/prepare=%t/%s", point, prepare, fault), func(t *testing.T) {
+					t.Parallel()
+					killAndTakeOver(t, point, prepare, fault)
+				})
+			}
 		}
 	}
+}
+
+func killAndTakeOver(t *testing.T, point string, prepare bool, fault ticket.Fault) {
+	wrap := func(h http.Handler) http.Handler { return h }
+	if point == string(client.AfterRefusal) {
+		wrap = refuseSubmissions
+	}
+	s := serve(t, fault, wrap)
+	o := order{Origin: s.origin, Ledger: filepath.Join(t.TempDir(), "ledger.db"), IDs: []string{"request-0001"}, Input: input, Prepare: prepare, KillAt: point}
+	reports, killed := start(t, o).wait(t)
+	if !killed || len(reports) != 0 {
+		t.Fatalf("the host was not killed at %s: %+v", point, reports)
+	}
+	o.KillAt = ""
+	again, _ := start(t, o).wait(t)
+	mustReceipts(t, again)
+	o.Resume = true
+	resumed, _ := start(t, o).wait(t)
+	mustReceipts(t, resumed)
+	want, posts := agentic.Succeeded, 1
+	switch {
+	case point == string(client.BeforeSubmit), point == "sqlite/committed" && !prepare:
+		want, posts = agentic.Unknown, 0 // saved as attempted, and nobody can know that it was not sent
+	case point == string(client.AfterRefusal):
+		want, posts = agentic.Unknown, 0 // the wrapper refuses before the service counts
+	}
+	if st := s.state(t); st.Posts != posts || st.Tickets != posts {
+		t.Errorf("%d POSTs and %d tickets, want %d", st.Posts, st.Tickets, posts)
+	}
+	if len(resumed) != 1 || resumed[0].Receipt.Outcome != want {
+		t.Errorf("outcome %+v, want %s", resumed, want)
+	}
+	checkLedger(t, o.Ledger, append(again, resumed...))
 }
 
 // refuseSubmissions answers every POST with 422 and tells the status of somebody
@@ -132,27 +148,31 @@ func TestKilledAtRandom(t *testing.T) {
 }
 
 // Two processes with many goroutines each run the same request at once: one
-// POST, one outcome, one receipt.
+// POST, one outcome, one receipt; also when it was prepared first.
 func TestSameRequestInTwoProcesses(t *testing.T) {
-	s := serve(t, ticket.Normal, nil)
-	o := order{Origin: s.origin, Ledger: filepath.Join(t.TempDir(), "ledger.db"), IDs: []string{"request-0001"}, Input: input, Callers: 32}
-	a, b := start(t, o), start(t, o)
-	var all []report
-	for _, p := range []*process{a, b} {
-		reports, _ := p.wait(t)
-		all = append(all, reports...)
-	}
-	mustReceipts(t, all)
-	checkLedger(t, o.Ledger, all)
-	sent, receipts := 0, map[string]int{}
-	for _, r := range all {
-		if r.Sent {
-			sent++
-		}
-		receipts[string(r.Receipt.Encode())]++
-	}
-	if st := s.state(t); len(all) != 64 || sent != 1 || len(receipts) != 1 || st.Posts != 1 || st.Tickets != 1 {
-		t.Errorf("%d results, %d senders, %d receipts, service %+v", len(all), sent, len(receipts), st)
+	for _, prepare := range []bool{false, true} {
+		t.Run(fmt.Sprintf("prepare=%t", prepare), func(t *testing.T) {
+			s := serve(t, ticket.Normal, nil)
+			o := order{Origin: s.origin, Ledger: filepath.Join(t.TempDir(), "ledger.db"), IDs: []string{"request-0001"}, Input: input, Callers: 32, Prepare: prepare}
+			a, b := start(t, o), start(t, o)
+			var all []report
+			for _, p := range []*process{a, b} {
+				reports, _ := p.wait(t)
+				all = append(all, reports...)
+			}
+			mustReceipts(t, all)
+			checkLedger(t, o.Ledger, all)
+			sent, receipts := 0, map[string]int{}
+			for _, r := range all {
+				if r.Sent {
+					sent++
+				}
+				receipts[string(r.Receipt.Encode())]++
+			}
+			if st := s.state(t); len(all) != 64 || sent != 1 || len(receipts) != 1 || st.Posts != 1 || st.Tickets != 1 {
+				t.Errorf("%d results, %d senders, %d receipts, service %+v", len(all), sent, len(receipts), st)
+			}
+		})
 	}
 }
 

@@ -32,9 +32,10 @@ type order struct {
 	Ledger  string
 	IDs     []string
 	Input   string
-	Callers int          // goroutines for each ID
-	Resume  bool         // Resume instead of Execute
-	KillAt  client.Point // SIGKILL itself there
+	Callers int    // goroutines for each ID
+	Resume  bool   // Resume instead of Execute
+	Prepare bool   // Prepare first, then Execute by the ID alone
+	KillAt  string // SIGKILL itself there: a client.Point or a point of the ledger
 }
 
 type report struct {
@@ -62,7 +63,7 @@ func hostMain(spec string) error {
 		return err
 	}
 	ctx := context.Background()
-	kill := func(p client.Point) {
+	kill := func(p string) {
 		if p == o.KillAt {
 			self, err := os.FindProcess(os.Getpid())
 			if err == nil {
@@ -91,10 +92,16 @@ func hostMain(spec string) error {
 			wg.Go(func() {
 				var res client.Result
 				var err error
-				if o.Resume {
+				req := client.Request{Plan: p, Input: []byte(o.Input), ID: id}
+				switch {
+				case o.Resume:
 					res, err = c.Resume(ctx, id)
-				} else {
-					res, err = c.Execute(ctx, client.Request{Plan: p, Input: []byte(o.Input), ID: id})
+				case o.Prepare:
+					if _, err = c.Prepare(ctx, req); err == nil {
+						res, err = c.Execute(ctx, client.Request{ID: id})
+					}
+				default:
+					res, err = c.Execute(ctx, req)
 				}
 				r := report{ID: id, Sent: res.Sent, Receipt: res.Receipt}
 				if err != nil {
@@ -111,8 +118,11 @@ func hostMain(spec string) error {
 }
 
 // newHost wires ledger, transport and engine as a host program does.
-func newHost(ctx context.Context, origin, path string, kill func(client.Point)) (*client.Client, *sqlite.Ledger, error) {
-	ledger, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+func newHost(ctx context.Context, origin, path string, kill func(point string)) (*client.Client, *sqlite.Ledger, error) {
+	if kill == nil {
+		kill = func(string) {}
+	}
+	ledger, err := sqlite.Open(ctx, sqlite.Config{Path: path, KillPoint: kill})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +130,8 @@ func newHost(ctx context.Context, origin, path string, kill func(client.Point)) 
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := client.New(client.Config{Ledger: ledger, Transport: tr, Scope: scope, KillPoint: kill})
+	c, err := client.New(client.Config{Ledger: ledger, Transport: tr, Scope: scope,
+		KillPoint: func(p client.Point) { kill(string(p)) }})
 	return c, ledger, err
 }
 
@@ -130,10 +141,36 @@ func plan(origin string) (*agentic.Plan, error) {
 	return agentic.Load(ticket.Profile(origin), ticket.OpenAPI(origin), "", agentic.Options{AllowLoopback: true})
 }
 
-// service is the ticket service on a real loopback socket.
+// service is the ticket service on a real loopback socket. It counts the POSTs of
+// each request ID: the service itself forgives a second one.
 type service struct {
 	*ticket.Service
 	origin string
+	mu     sync.Mutex
+	posts  map[string]int
+}
+
+// once fails if any request ID was posted twice.
+func (s *service) once(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, n := range s.posts {
+		if n != 1 {
+			t.Errorf("request %s was posted %d times", id, n)
+		}
+	}
+}
+
+func (s *service) count(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			s.mu.Lock()
+			s.posts[r.Header.Get("Idempotency-Key")]++
+			s.mu.Unlock()
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func serve(t testing.TB, fault ticket.Fault, wrap func(http.Handler) http.Handler) *service {
@@ -151,15 +188,17 @@ func serve(t testing.TB, fault ticket.Fault, wrap func(http.Handler) http.Handle
 	if wrap != nil {
 		h = wrap(h)
 	}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	out := &service{Service: s, origin: origin, posts: map[string]int{}}
+	srv := &http.Server{Handler: out.count(h), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = srv.Serve(ln) }()
 	t.Cleanup(func() {
 		_ = srv.Close()
 		if err := s.Close(); err != nil {
 			t.Errorf("closing the service: %v", err)
 		}
+		out.once(t)
 	})
-	return &service{Service: s, origin: origin}
+	return out
 }
 
 func (s *service) state(t testing.TB) ticket.State {

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/render"
+)
+
+// newClient makes the client of one request to one origin.
+func (a *app) newClient(l ledger, origin string, h http.Header, reach *reachFlags, lf *ledgerFlags, more ...func(*client.Config)) (*client.Client, error) {
+	t, err := reach.transport(origin, h)
+	if err != nil {
+		return nil, err
+	}
+	cfg := client.Config{Ledger: l, Transport: t, Scope: lf.scope(), Observer: a.observe}
+	for _, change := range more {
+		change(&cfg)
+	}
+	return client.New(cfg)
+}
+
+// observe shows progress on stderr.
+func (a *app) observe(e client.Event) {
+	if a.begun != nil {
+		a.begun()
+	}
+	a.say("%s", render.Event(e).Line())
+}
+
+// waitNotice is how long an execution may take to begin before a person is told
+// why it does not.
+const waitNotice = time.Second
+
+// executing stands before an execution and says what it waits for, if its first
+// event does not come soon. The caller calls done behind it.
+func (a *app) executing() (done func()) {
+	var mu sync.Mutex
+	over := false
+	timer := time.AfterFunc(waitNotice, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			a.say("%s", render.Step{Name: "waiting", Text: "waiting for another execution of this request, or for the ledger"}.Line())
+		}
+	})
+	a.begun = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		timer.Stop()
+	}
+	return a.begun
+}
+
+// settle runs an execution, prints its receipt, says what may be done next, and
+// sets the exit code. attempted says that the request may have been sent before.
+func (a *app) settle(attempted bool, execute func() (client.Result, error)) error {
+	done := a.executing()
+	res, err := execute()
+	done()
+	if err != nil {
+		return unsettled(err, res.RequestID, res.Sent, attempted)
+	}
+	a.exit = outcomeExit(res.Receipt.Outcome)
+	again := a.resumeCommand(res.RequestID, "")
+	switch res.Receipt.Outcome {
+	case agentic.Pending:
+		a.say("To ask again later: %s", escape.Quoted(again))
+	case agentic.Unknown:
+		a.say("To ask again later: %s", escape.Quoted(again))
+		a.say("Do not start the action anew before a person has looked: it may have happened.")
+	}
+	if err := a.writeReceipt(res.Receipt); err != nil {
+		return advice.New("output", errors.Join(fmt.Errorf("request %s is %s, and its receipt is saved", res.RequestID, res.Receipt.Outcome), err),
+			"To print it again: "+again)
+	}
+	return nil
+}
