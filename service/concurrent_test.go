@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agentic-go/agentic/service"
+	"github.com/agentic-go/agentic/storetest"
 )
 
 // TestConcurrentRepeatsGetTheFirst: 64 callers over two trackers on one store, as
@@ -83,6 +84,41 @@ func TestWaitEnds(t *testing.T) {
 		}
 		wg.Wait()
 		two.want(two.post(ticket), 200, "", "Replay")
+	})
+}
+
+// TestEveryWaitEnds: those for a transaction that records a refusal, and for a
+// look-up.
+func TestEveryWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turn := 0
+		hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		b := open(t, script(func(service.Request) (service.Result, error) { return service.RefusedWith(422, nil), nil }), func(c *config, _ *[]act) {
+			store := &foundStore{storetest.NewMemoryStore(nil), func(ctx context.Context) (*service.Record, error) { return nil, hang(ctx) }}
+			c.CheckInput, c.Store = true, store
+			c.Transact = func(ctx context.Context, f func(context.Context, tx) error) error {
+				if turn++; turn == 2 {
+					return hang(ctx)
+				}
+				return store.Transact(ctx, func(ctx context.Context, tx tx) error {
+					had := store.find
+					defer func() { store.find = had }()
+					store.find = func(context.Context) (*service.Record, error) { return nil, nil }
+					return f(ctx, tx)
+				})
+			}
+		})
+		for what, call := range map[string]func() *httptest.ResponseRecorder{
+			"look-up of a status":      func() *httptest.ResponseRecorder { return b.call(t.Context(), "GET", "/ticket-requests/a", "") },
+			"look-up of a bad input":   func() *httptest.ResponseRecorder { return b.post(`{}`) },
+			"recording of the refusal": func() *httptest.ResponseRecorder { return b.post(ticket) },
+		} {
+			began := time.Now()
+			w := call()
+			if took := time.Since(began); took != service.DefaultMaxWait || w.Code != 503 || b.problem(w).Type != service.ProblemBusy {
+				t.Errorf("%s: after %s, %d %s", what, took, w.Code, w.Body)
+			}
+		}
 	})
 }
 

@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentic-go/agentic/internal/strictjson"
 	"github.com/agentic-go/agentic/service"
+	"github.com/agentic-go/agentic/storetest"
 )
 
 // script is a handler that inserts a row and then does what is said.
@@ -307,7 +309,7 @@ func TestSettleRefusesWhatNoRepeatCouldGet(t *testing.T) {
 func TestTransactOfThePublisher(t *testing.T) {
 	runs, swallow := 0, false
 	b := open(t, script(func(service.Request) (service.Result, error) {
-		if swallow {
+		if swallow && runs%2 == 0 {
 			return service.Result{}, errors.New("no")
 		}
 		return service.DoneWith("T-1", nil), nil
@@ -337,8 +339,69 @@ func TestTransactOfThePublisher(t *testing.T) {
 	if rows := b.store.Rows(); runs != 2 || len(rows) != 1 {
 		t.Errorf("%d runs, rows %q", runs, rows)
 	}
-	swallow = true
+	swallow = true // and the last run counts, which is the one that fails
 	b.want(b.post(ticket, "Idempotency-Key", "key-2"), 500, service.ProblemInternal, "Error")
+}
+
+// TestSettleWithALargeBody: it is read again on repeats, and is not the same
+// settlement as one without a body.
+func TestSettleWithALargeBody(t *testing.T) {
+	b := open(t, script(func(service.Request) (service.Result, error) { return service.PendingWith(nil), nil }), func(_ *config, as *[]act) {
+		(*as)[0].Read = func(context.Context, service.Key, string) ([]byte, error) { return large(), nil }
+	})
+	b.post(ticket)
+	k := service.Key{Principal: "ann", Action: "ticket", RequestID: "key-1"}
+	tx, err := b.store.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.tracker.Complete(t.Context(), tx, k, "T-1", large()); err != nil {
+		t.Error(err)
+	}
+	if err := b.tracker.Complete(t.Context(), tx, k, "T-1", nil); !errors.Is(err, service.ErrNotPending) {
+		t.Errorf("settled with another body: %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w := b.post(ticket); w.Code != 200 || w.Body.String() != string(large()) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// foundStore finds and claims what a test says.
+type foundStore struct {
+	*storetest.MemoryStore
+	find func(context.Context) (*service.Record, error)
+}
+
+func (s *foundStore) Find(ctx context.Context, _ service.Key) (*service.Record, error) {
+	return s.find(ctx)
+}
+
+func (s *foundStore) Claim(ctx context.Context, _ tx, _ service.Key, _ string, _ time.Duration) (*service.Record, error) {
+	return s.find(ctx)
+}
+
+// TestDamagedRecord: what cannot be is answered with 500, and not with a guess.
+func TestDamagedRecord(t *testing.T) {
+	var r service.Record
+	b := open(t, insert, func(c *config, _ *[]act) {
+		c.Store = &foundStore{storetest.NewMemoryStore(nil), func(context.Context) (*service.Record, error) { return &r, nil }}
+	})
+	v, err := strictjson.Parse([]byte(ticket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r = range []service.Record{
+		{}, {State: service.Claimed}, {State: "other"},
+		{State: service.Refused}, {State: service.Refused, Settlement: service.Settlement{Status: 99}}, {State: service.Refused, Settlement: service.Settlement{Status: 200}},
+		{State: service.Done}, {State: service.Done, Settlement: service.Settlement{ResourceID: ".."}},
+		{State: service.Done, Settlement: service.Settlement{ResourceID: "T-1", BodyOmitted: true}},
+	} {
+		r.Fingerprint = v.Digest()
+		b.want(b.post(ticket), 500, service.ProblemInternal, "Error")
+	}
 }
 
 // TestObserverCannotChangeAnAnswer: the record is committed when it is called.

@@ -76,6 +76,12 @@ func TestNewRefuses(t *testing.T) {
 		"document twice": {func(c *config) {
 			c.Profile = []byte(strings.ReplaceAll(string(c.Profile), "/openapi.json", "/agentic.json"))
 		}, both, "GET /agentic.json is of the documents"},
+		"read is a status": {func(c *config) {
+			replace(&c.Profile, "verify-ticket", "status-invoice")
+			replace(&c.Profile, `"ticketId"`, `"requestId"`)
+		}, both,
+			"the read of ticket, /invoice-requests/{requestId}, has the path of another operation, of invoice"},
+		"equal templates":  {func(c *config) { replace(&c.OpenAPI, "/ticket/{ticketId}", "/ticket-requests/{ticketId}") }, both, "no router can tell them apart"},
 		"short tombstones": {func(c *config) { c.Tombstones = window - 1 }, both, "below the window"},
 		"no schema": {func(c *config) {
 			c.CheckInput, c.OpenAPI = true, []byte(strings.Replace(string(c.OpenAPI), `{"schema":{"type":"object"`, `{"x":{"type":"object"`, 1))
@@ -203,6 +209,21 @@ func TestPlaceholderInsideASegment(t *testing.T) {
 		mux.ServeHTTP(w, r)
 		if got := w.Body.String(); (w.Code == 200) != (want != "") || w.Code == 200 && got != want {
 			t.Errorf("%s: %d %s", path, w.Code, got)
+		}
+	}
+}
+
+// TestStatusOnAnotherRouter: whatever path it is given, it takes no ID from one
+// that is not its own.
+func TestStatusOnAnotherRouter(t *testing.T) {
+	tracker := one(t, nil)
+	for path, code := range map[string]int{"/ticket-requests/a": 200, "/other/a": 404, "/ticket-requests/a/b": 404, "/ticket-requests/": 404, "/ticket-requests": 404, "/x/ticket-requests/a": 404} {
+		r := httptest.NewRequest("GET", path, nil)
+		r.Header.Set("Authorization", "Bearer ann")
+		w := httptest.NewRecorder()
+		tracker.Status("ticket").ServeHTTP(w, r)
+		if w.Code != code {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 }

@@ -31,6 +31,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no credentials":    {body: ticket, header: []string{"Authorization", ""}, code: 401, problem: service.ProblemUnauthenticated},
 		"before all else":   {body: "[", header: []string{"Authorization", "", "Idempotency-Key", "", "Content-Type", ""}, code: 401, problem: service.ProblemUnauthenticated},
+		"empty name":        {body: ticket, header: []string{"Authorization", "Bearer "}, code: 401, problem: service.ProblemUnauthenticated},
 		"no such name":      {body: ticket, header: []string{"Authorization", "Bearer a\x00b"}, code: 401, problem: service.ProblemUnauthenticated},
 		"unknown principal": {body: ticket, header: []string{"Authorization", "Down"}, code: 503, problem: service.ProblemUnavailable, events: "Error"},
 		"principal panics":  {body: ticket, header: []string{"Authorization", "Panic"}, code: 500, problem: service.ProblemInternal, events: "Error"},
@@ -111,13 +112,20 @@ func TestRefusalsSayWhere(t *testing.T) {
 	}
 }
 
-func TestTwoKeysAreBad(t *testing.T) {
+// TestHeadersThatComeTwice must not be taken as either.
+func TestHeadersThatComeTwice(t *testing.T) {
 	b := open(t, insert, nil)
-	r := httptest.NewRequest(http.MethodPost, "/ticket", strings.NewReader(ticket))
-	r.Header = http.Header{"Authorization": {"Bearer ann"}, "Content-Type": {"application/json"}, "Idempotency-Key": {"a", "a"}}
-	w := httptest.NewRecorder()
-	b.mux.ServeHTTP(w, r)
-	b.want(w, 400, service.ProblemBadKey, "")
+	for name, c := range map[string]struct {
+		code    int
+		problem string
+	}{"Idempotency-Key": {400, service.ProblemBadKey}, "Content-Type": {415, service.ProblemMediaType}} {
+		r := httptest.NewRequest(http.MethodPost, "/ticket", strings.NewReader(ticket))
+		r.Header = http.Header{"Authorization": {"Bearer ann"}, "Content-Type": {"application/json"}, "Idempotency-Key": {"a"}}
+		r.Header.Add(name, r.Header.Get(name))
+		w := httptest.NewRecorder()
+		b.mux.ServeHTTP(w, r)
+		b.want(w, c.code, c.problem, "")
+	}
 }
 
 func TestBodyThatBreaksOff(t *testing.T) {
@@ -127,6 +135,10 @@ func TestBodyThatBreaksOff(t *testing.T) {
 	w := httptest.NewRecorder()
 	b.mux.ServeHTTP(w, r)
 	b.want(w, 400, service.ProblemIncomplete, "")
+	r.ContentLength = 1 << 20 // is refused before it is read
+	w = httptest.NewRecorder()
+	b.mux.ServeHTTP(w, r)
+	b.want(w, 413, service.ProblemTooLarge, "")
 }
 
 func TestWrongMethod(t *testing.T) {
@@ -262,6 +274,7 @@ func TestEncodedKey(t *testing.T) {
 			t.Errorf("%s: %d %s", escaped, w.Code, w.Body)
 		}
 	}
+	b.store.Close() // it is not asked for what it cannot have
 	for _, never := range []string{strings.Repeat("k", 129), "%C3%A9", "a%20b"} {
 		w := b.call(t.Context(), "GET", "/ticket-requests/"+never, "")
 		word, _ := b.parse(w).Member("status")

@@ -259,8 +259,8 @@ func (s *server) distinct() error {
 		}
 	}
 	for _, a := range s.actions {
-		if by, ok := served["GET "+a.verify.anonymous()]; ok && by != a.id {
-			return fmt.Errorf("service: the read of %s has the path of an operation of %s: %s", a.id, by, a.verify)
+		if by, ok := served["GET "+a.verify.anonymous()]; ok {
+			return fmt.Errorf("service: the read of %s, %s, has the path of another operation, of %s: no router can tell them apart", a.id, a.verify, by)
 		}
 	}
 	return nil
