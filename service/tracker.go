@@ -27,8 +27,10 @@ type Config[Tx any] struct {
 
 	// Transact, when it is set, runs the publisher's own transactions in place of
 	// Store.Transact, and keeps the same contract. It is for a publisher that has
-	// one already, with its isolation level, retries and tracing. An error that
-	// does not wrap ErrUnavailable is answered with 500.
+	// one already, with its isolation level, retries and tracing: above READ
+	// COMMITTED it has to run f again after a serialization failure, which
+	// concurrent repeats cause. An error that does not wrap ErrUnavailable is
+	// answered with 500.
 	Transact func(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 
 	// Principal authenticates a request and names whose it is, in 1 to 1,024
