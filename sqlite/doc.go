@@ -1,11 +1,12 @@
 // Package sqlite keeps the ledger of an agent host in one SQLite file: the
-// embedded default, for every process and container of one machine.
+// embedded default, for every process and container of one machine. For
+// publishers it has a tracking store as well.
 //
-// Its job is client.Ledger: what a request ID is bound to, who may submit it, who
-// executes it now, and every observation and receipt. A commit is on stable
-// storage before a call returns (section 6.2, 6.3 and 6.7, D8, D9). Whoever
-// executes a request holds a lock of the kernel that ends with its process, and
-// a fence number that ends its writes when that lock was lost all the same.
+// Its first job is client.Ledger: what a request ID is bound to, who may submit
+// it, who executes it now, and every observation and receipt. A commit is on
+// stable storage before a call returns (section 6.2, 6.3 and 6.7, D8, D9). Whoever
+// executes a request holds a lock of the kernel that ends with its process, and a
+// fence number that ends its writes when that lock was lost all the same.
 //
 // Not its job: more than one machine (no network file system), deleting anything,
 // or encrypting the file; inputs and receipts in it can be sensitive (section 7).
@@ -15,6 +16,11 @@
 // with different lock files do not exclude each other. On systems other than
 // Linux and Windows it is a directory, PATH.locks.
 //
-// It imports agentic, client, modernc.org/sqlite (no cgo), goose for migrations,
-// and golang.org/x/sys for locks.
+// For publishers it has a second, separate part: Store, a service.Store in the
+// publisher's own SQLite database (section 5, D19 to D23), with Migrate for its
+// tables and DSN for connections that are safe. It opens no file of its own, and
+// nothing of the ledger is in that database.
+//
+// It imports agentic, client, service, modernc.org/sqlite (no cgo), goose for
+// migrations, and golang.org/x/sys for locks.
 package sqlite

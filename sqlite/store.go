@@ -39,18 +39,20 @@ type Store struct {
 	clock func() time.Time
 
 	submissions *submissions
-	claim       *sql.Stmt
-	settle      *sql.Stmt
-	find        *sql.Stmt
-	stmts       []*sql.Stmt
+	stmts       statements
+	toClose     []*sql.Stmt
 }
 
 var _ service.Store[*sql.Tx] = (*Store)(nil)
 
 const (
 	claimSQL = `
-INSERT INTO agentic_request (principal, action, request_id, fingerprint, state, created_at, expires_at)
-VALUES (?, ?, ?, ?, 'claimed', ?, ?) ON CONFLICT DO NOTHING`
+INSERT INTO agentic_request (request_id, principal, action, fingerprint, created_at, expires_at, state)
+VALUES (?, ?, ?, ?, ?, ?, 'claimed') ON CONFLICT DO NOTHING`
+
+	wholeSQL = `
+INSERT INTO agentic_request (request_id, principal, action, fingerprint, created_at, expires_at, state, resource_id, status, body, body_omitted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	settleSQL = `
 UPDATE agentic_request SET state = ?, resource_id = ?, status = ?, body = ?, body_omitted = ?
@@ -59,6 +61,8 @@ WHERE request_id = ? AND principal = ? AND action = ? AND (state = 'claimed' OR 
 	findSQL = `
 SELECT fingerprint, state, resource_id, status, body, body_omitted, created_at, expires_at FROM agentic_request
 WHERE request_id = ? AND principal = ? AND action = ?`
+
+	seenSQL = `SELECT 1 FROM agentic_request WHERE request_id = ? AND principal = ? AND action = ?`
 
 	deleteSQL = `
 DELETE FROM agentic_request WHERE id IN
@@ -98,22 +102,24 @@ func (s *Store) open(ctx context.Context) error {
 	case found < storeSchema.version:
 		return fmt.Errorf("the schema is %d, this program needs %d: call Migrate first", found, storeSchema.version)
 	}
-	s.submissions = &submissions{db: s.db}
 	for query, stmt := range map[string]**sql.Stmt{
-		claimSQL:              &s.claim,
-		settleSQL:             &s.settle,
-		findSQL:               &s.find,
-		"SAVEPOINT agentic":   &s.submissions.save,
-		"RELEASE agentic":     &s.submissions.release,
-		"ROLLBACK TO agentic": &s.submissions.undo,
+		claimSQL:              &s.stmts.claim,
+		wholeSQL:              &s.stmts.whole,
+		settleSQL:             &s.stmts.settle,
+		findSQL:               &s.stmts.find,
+		seenSQL:               &s.stmts.seen,
+		"SAVEPOINT agentic":   &s.stmts.save,
+		"RELEASE agentic":     &s.stmts.release,
+		"ROLLBACK TO agentic": &s.stmts.undo,
 	} {
 		made, err := s.db.PrepareContext(ctx, query)
 		if err != nil {
 			return err
 		}
 		*stmt = made
-		s.stmts = append(s.stmts, made)
+		s.toClose = append(s.toClose, made)
 	}
+	s.submissions = &submissions{db: s.db, stmts: s.stmts}
 	return nil
 }
 
@@ -124,7 +130,7 @@ func (s *Store) Close() error {
 		s.submissions.close()
 	}
 	var errs []error
-	for _, stmt := range s.stmts {
+	for _, stmt := range s.toClose {
 		errs = append(errs, stmt.Close())
 	}
 	return errors.Join(errs...)
@@ -136,62 +142,17 @@ func (s *Store) now() int64 { return s.clock().UnixMicro() }
 // Transact implements service.Store. Submissions that wait share a commit: each
 // runs in its caller's goroutine, one after the other in one transaction, and
 // all wait for the commit. When it fails, or when one of them spoils the
-// transaction, they run again. f must not call Transact, nor wait for one.
+// transaction, they run again. f must not call Transact, nor wait for one, nor
+// roll back to a savepoint from before a Claim or Settle.
 //
 // A claim that f leaves unsettled is an error, and nothing is committed.
 func (s *Store) Transact(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
 	return s.submissions.submit(ctx, f)
 }
 
-// Claim implements service.Store. In a transaction of the publisher's own it
-// waits for other transactions as long as the connection's busy timeout says.
-func (s *Store) Claim(ctx context.Context, tx *sql.Tx, k service.Key, fingerprint string, window time.Duration) (*service.Record, error) {
-	now := s.now()
-	res, err := tx.StmtContext(ctx, s.claim).ExecContext(ctx, k.Principal, k.Action, k.RequestID, fingerprint, now, now+window.Microseconds())
-	if err != nil {
-		return nil, storeError("claim", err)
-	}
-	n, err := res.RowsAffected()
-	if err != nil {
-		return nil, storeError("claim", err)
-	}
-	if n == 1 {
-		s.submissions.claims.claimed(tx, k)
-		return nil, nil
-	}
-	r, err := s.FindIn(ctx, tx, k)
-	if err == nil && r == nil {
-		err = damaged("the request %.140q is there and cannot be found", k.RequestID)
-	}
-	return r, err
-}
-
-// Settle implements service.Store.
-func (s *Store) Settle(ctx context.Context, tx *sql.Tx, k service.Key, to service.State, a service.Settlement) error {
-	switch to {
-	case service.Done, service.Refused, service.Pending:
-	default:
-		return fmt.Errorf("a request is not settled as %q", to)
-	}
-	res, err := tx.StmtContext(ctx, s.settle).ExecContext(ctx, string(to), a.ResourceID, a.Status, a.Body, a.BodyOmitted,
-		k.RequestID, k.Principal, k.Action, s.now())
-	if err != nil {
-		return storeError("settle", err)
-	}
-	n, err := res.RowsAffected()
-	if err != nil {
-		return storeError("settle", err)
-	}
-	if n == 0 {
-		return service.ErrNotPending
-	}
-	s.submissions.claims.settled(tx, k)
-	return nil
-}
-
 // Find implements service.Store.
 func (s *Store) Find(ctx context.Context, k service.Key) (*service.Record, error) {
-	r, err := s.read(ctx, s.find, k)
+	r, err := s.read(ctx, s.stmts.find, k)
 	if r != nil && r.State == service.Claimed {
 		return nil, err // a transaction of the publisher's own left it so; nothing is known
 	}
@@ -200,7 +161,19 @@ func (s *Store) Find(ctx context.Context, k service.Key) (*service.Record, error
 
 // FindIn implements service.Store.
 func (s *Store) FindIn(ctx context.Context, tx *sql.Tx, k service.Key) (*service.Record, error) {
-	return s.read(ctx, tx.StmtContext(ctx, s.find), k)
+	if t := s.submissions.batchOf(tx); t != nil {
+		return s.findInBatch(t, k)
+	}
+	return s.read(ctx, tx.StmtContext(ctx, s.stmts.find), k)
+}
+
+// findInBatch goes without the caller's context, like every statement in a
+// transaction that others share: the end of one would take back what they did.
+func (s *Store) findInBatch(t *batch, k service.Key) (*service.Record, error) {
+	if c, ok := t.claimed(k); ok {
+		return c.record(), nil
+	}
+	return s.read(context.Background(), t.stmts.find, k)
 }
 
 func (s *Store) read(ctx context.Context, find *sql.Stmt, k service.Key) (*service.Record, error) {
@@ -213,6 +186,11 @@ func (s *Store) read(ctx context.Context, find *sql.Stmt, k service.Key) (*servi
 	}
 	if err != nil {
 		return nil, storeError("find", err)
+	}
+	switch r.State {
+	case service.Claimed, service.Done, service.Refused, service.Pending, service.Expired:
+	default:
+		return nil, storeError("find", fmt.Errorf("the request %.140q has the state %.20q", k.RequestID, r.State))
 	}
 	r.CreatedAt, r.ExpiresAt = fromMicros(created), fromMicros(expires)
 	if r.State != service.Claimed && expires <= s.now() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentic-go/agentic/service"
@@ -20,15 +21,15 @@ import (
 // the committer of a Ledger it takes them one by one, because they run code of
 // the publisher: whoever waits may leave until its turn comes.
 type submissions struct {
-	db                  *sql.DB
-	save, release, undo *sql.Stmt
+	db    *sql.DB
+	stmts statements
 
 	mu      sync.Mutex
 	queue   []*submission
 	leading bool
 	closed  bool
 
-	claims claims
+	current atomic.Pointer[batch] // the transaction whose turns are given now
 }
 
 // maxBatchAge bounds how long the first of a batch waits for others to run. A
@@ -37,9 +38,9 @@ const maxBatchAge = 20 * time.Millisecond
 
 // submission is one call of Transact.
 type submission struct {
-	turn chan *sql.Tx // may run in it; once for each run
-	ran  chan error   // of the run
-	done chan error   // of its transaction; once
+	turn chan *batch // may run in it; once for each run
+	ran  chan error  // of the run
+	done chan error  // of its transaction; once
 
 	alone bool // the leader's: it runs in no batch any more
 }
@@ -55,7 +56,7 @@ func (b *submissions) submit(ctx context.Context, f func(context.Context, *sql.T
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s := &submission{turn: make(chan *sql.Tx, 1), ran: make(chan error, 1), done: make(chan error, 1)}
+	s := &submission{turn: make(chan *batch, 1), ran: make(chan error, 1), done: make(chan error, 1)}
 	if err := b.enqueue(s); err != nil {
 		return storeError("begin", err)
 	}
@@ -63,8 +64,8 @@ func (b *submissions) submit(ctx context.Context, f func(context.Context, *sql.T
 	ended := ctx.Done()
 	for {
 		select {
-		case tx := <-s.turn:
-			refused = b.run(ctx, s, tx, f)
+		case t := <-s.turn:
+			refused = s.run(ctx, t, f)
 		case err := <-s.done:
 			if err != nil {
 				return err
@@ -82,23 +83,18 @@ func (b *submissions) submit(ctx context.Context, f func(context.Context, *sql.T
 }
 
 // run is one turn. A panic goes on in the caller's goroutine, with its own stack.
-func (b *submissions) run(ctx context.Context, s *submission, tx *sql.Tx, f func(context.Context, *sql.Tx) error) (err error) {
-	err = errLeft
-	b.claims.begin(tx)
-	defer func() {
-		b.claims.end()
-		s.ran <- err
-	}()
+func (s *submission) run(ctx context.Context, t *batch, f func(context.Context, *sql.Tx) error) (err error) {
+	defer func() { s.ran <- err }()
 	if err = ctx.Err(); err != nil {
 		return err
 	}
 	err = errLeft
-	err = f(ctx, tx)
+	err = f(ctx, t.tx)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = b.claims.unsettled()
+		err = t.unsettled()
 	}
 	return err
 }
@@ -156,7 +152,8 @@ func (b *submissions) lead() {
 			answer(waiting, storeError("begin", err))
 			continue
 		}
-		b.batch(&batch{tx: tx, began: time.Now(), save: tx.Stmt(b.save), release: tx.Stmt(b.release), undo: tx.Stmt(b.undo)})
+		t := &batch{tx: tx, began: time.Now(), stmts: b.stmts.in(tx)}
+		b.batch(t)
 	}
 }
 
@@ -180,29 +177,32 @@ func answer(ss []*submission, err error) {
 
 // batch is one transaction.
 type batch struct {
-	tx                  *sql.Tx
-	began               time.Time
-	save, release, undo *sql.Stmt
-	ran                 []*submission
+	tx    *sql.Tx
+	stmts statements // of tx
+	began time.Time
+	ran   []*submission
+
+	mu   sync.Mutex
+	open []claim // made in the turn under way, and not settled
+}
+
+// give lets s run, and tells what came of it.
+func (t *batch) give(s *submission) error {
+	t.open = t.open[:0]
+	s.turn <- t
+	return <-s.ran
 }
 
 // batch runs what waits in one transaction and ends it.
 func (b *submissions) batch(t *batch) {
+	b.current.Store(t)
+	defer b.current.Store(nil)
 	for len(t.ran) < maxBatch && (len(t.ran) == 0 || time.Since(t.began) < maxBatchAge) {
 		s := b.next(t.ran)
 		if s == nil {
 			break
 		}
-		if len(t.ran) == 0 {
-			// The first needs no savepoint: the transaction is its own until it returns.
-			s.turn <- t.tx
-			if err := <-s.ran; err != nil {
-				_ = t.tx.Rollback() // fails when SQLite has rolled back by itself
-				s.done <- nil       // its own error counts
-				return
-			}
-			t.ran = append(t.ran, s)
-		} else if !b.join(t, s) {
+		if !b.join(t, s) {
 			return
 		}
 		if s.alone {
@@ -226,41 +226,50 @@ func (b *submissions) batch(t *batch) {
 	}
 }
 
-// join gives s its turn in a savepoint behind others. When that breaks the
-// transaction, all is rolled back and runs again: s alone, or who was before it
-// when s had no turn yet.
+// join gives s its turn, in a savepoint. When that breaks the transaction, all is
+// rolled back and runs again: s alone, or who was before it when s had no turn yet.
 func (b *submissions) join(t *batch, s *submission) bool {
-	if _, err := t.save.Exec(); err != nil {
-		b.broken(t, err, t.ran, s)
+	if _, err := t.stmts.save.Exec(); err != nil {
+		if len(t.ran) == 0 {
+			b.broken(t, nil)
+			s.done <- storeError("begin", err)
+			return false
+		}
+		b.broken(t, t.ran, s)
 		return false
 	}
-	s.turn <- t.tx
-	ran := <-s.ran
+	ran := t.give(s)
 	var err error
 	if ran != nil {
-		_, err = t.undo.Exec()
+		_, err = t.stmts.undo.Exec()
 	}
 	if err == nil {
-		_, err = t.release.Exec()
+		// It fails too when SQLite took the transaction back and s kept silent.
+		_, err = t.stmts.release.Exec()
 	}
 	switch {
 	case err == nil && ran != errLeft:
 		t.ran = append(t.ran, s)
 	case err == nil:
 	case ran == errLeft:
-		b.broken(t, err, nil)
+		b.broken(t, nil)
+	case len(t.ran) == 0 && ran != nil:
+		b.broken(t, nil)
+		s.done <- nil // its own error counts
+	case len(t.ran) == 0:
+		b.broken(t, nil)
+		s.done <- storeError("end", err)
 	default:
 		t.ran = append(t.ran, s)
-		b.broken(t, err, []*submission{s})
+		b.broken(t, []*submission{s})
 	}
 	return err == nil
 }
 
 // broken ends a transaction that cannot be used any more. Those that ran, and
 // those that did not yet, run again; the suspects alone.
-func (b *submissions) broken(t *batch, err error, suspects []*submission, notYet ...*submission) {
-	_ = t.tx.Rollback()
-	if errors.Is(err, sql.ErrTxDone) {
+func (b *submissions) broken(t *batch, suspects []*submission, notYet ...*submission) {
+	if err := t.tx.Rollback(); errors.Is(err, sql.ErrTxDone) {
 		// That may have been a commit of them all, so that none may run again.
 		answer(t.ran, ended())
 		b.again(notYet, nil)
@@ -284,46 +293,4 @@ func ended() error { return fmt.Errorf("%w: %w", service.ErrUnavailable, errEnde
 func isBusy(err error) bool {
 	var se *msqlite.Error
 	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_BUSY
-}
-
-// claims are those that the turn under way has made and not settled. A claim that
-// was committed so could never be settled, and would block its key for the
-// whole window.
-type claims struct {
-	mu   sync.Mutex
-	tx   *sql.Tx
-	open []service.Key
-}
-
-func (c *claims) begin(tx *sql.Tx) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tx, c.open = tx, c.open[:0]
-}
-
-func (c *claims) end() { c.begin(nil) }
-
-func (c *claims) claimed(tx *sql.Tx, k service.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tx == tx {
-		c.open = append(c.open, k)
-	}
-}
-
-func (c *claims) settled(tx *sql.Tx, k service.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i := slices.Index(c.open, k); c.tx == tx && i >= 0 {
-		c.open = slices.Delete(c.open, i, i+1)
-	}
-}
-
-func (c *claims) unsettled() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.open) == 0 {
-		return nil
-	}
-	return fmt.Errorf("the claim of %.140q was not settled", c.open[0].RequestID)
 }

@@ -143,5 +143,9 @@ func harness(t *testing.T, conns int) storetest.StoreHarness[*sql.Tx] {
 var _ service.Store[*sql.Tx] = (*sqlite.Store)(nil)
 
 func newKey() service.Key {
-	return service.Key{Principal: "alice", Action: "create-ticket", RequestID: uuid.NewString()}
+	id, err := uuid.NewV7()
+	if err != nil {
+		panic(err)
+	}
+	return service.Key{Principal: "alice", Action: "create-ticket", RequestID: id.String()}
 }

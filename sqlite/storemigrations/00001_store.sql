@@ -9,7 +9,7 @@ CREATE TABLE agentic_request (
     action       TEXT NOT NULL,
     request_id   TEXT NOT NULL,
     fingerprint  TEXT NOT NULL,
-    state        TEXT NOT NULL CHECK (state IN ('claimed', 'done', 'refused', 'pending', 'expired')),
+    state        TEXT NOT NULL, -- claimed, done, refused, pending or expired
     resource_id  TEXT NOT NULL DEFAULT '',
     status       INTEGER NOT NULL DEFAULT 0,
     body         BLOB,
