@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/agentic-go/agentic/service"
+)
+
+// What can be the matter with the tables.
+var (
+	ErrNotMigrated = errors.New("the tables are missing or older than this program: call postgres.Migrate")
+	ErrNewer       = errors.New("the tables were made by a newer version of this program")
+)
+
+// failure makes the error of a statement of ours. It wraps the driver's error,
+// that of ctx when it has ended, and service.ErrUnavailable when the database
+// did not answer or said that it cannot serve now. After a commit that means
+// that nobody knows whether it happened.
+func failure(ctx context.Context, op string, err error) error {
+	if err == nil || errors.Is(err, service.ErrUnavailable) {
+		return err
+	}
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	if unavailable(ctx, err) {
+		return fmt.Errorf("postgres: %s: %w: %w", op, service.ErrUnavailable, err)
+	}
+	return fmt.Errorf("postgres: %s: %w", op, err)
+}
+
+// unavailable says whether an error of a statement of ours is the database's
+// state and not a fault of the statement. What the server did not say itself
+// came from the connection to it.
+func unavailable(ctx context.Context, err error) bool {
+	switch ctx.Err() {
+	case context.Canceled:
+		return false // the caller wants no answer
+	case context.DeadlineExceeded:
+		return true // the pool was full, another claim took long, the server hangs
+	}
+	for _, ours := range []error{ErrNotMigrated, ErrNewer, errNotYours, pgx.ErrTxClosed, pgx.ErrTxCommitRollback, sql.ErrTxDone} {
+		if errors.Is(err, ours) {
+			return false
+		}
+	}
+	var said *pgconn.PgError
+	return !errors.As(err, &said) || cannotServe(said.Code)
+}
+
+// cannotServe has the SQLSTATEs that say "later": a statement that fails with one
+// of them changed nothing, and may succeed when it is made again.
+func cannotServe(code string) bool {
+	switch {
+	case strings.HasPrefix(code, "08"), // connection
+		strings.HasPrefix(code, "53"),  // disk, memory, connections
+		strings.HasPrefix(code, "57P"), // shutdown, crash, not started yet
+		strings.HasPrefix(code, "58"):  // the server's system
+		return true
+	}
+	switch code {
+	case "57014", // statement_timeout, or a cancellation from outside
+		"55P03",          // lock_timeout
+		"25P03", "25P04", // timeouts of a transaction
+		"25006", // a standby, or read-only for another reason
+		serializationFailure, deadlock:
+		return true
+	}
+	return false
+}
+
+const (
+	serializationFailure = "40001"
+	deadlock             = "40P01"
+)
+
+// wantsAnotherRun says whether the server rolled a transaction back so that it is
+// run again.
+func wantsAnotherRun(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && (said.Code == serializationFailure || said.Code == deadlock)
+}
+
+// isMissing says that there is no such schema or table.
+func isMissing(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && (said.Code == "3F000" || said.Code == "42P01")
+}
+
+// ofCaller leaves the error of a caller's function as it is, and adds
+// service.ErrUnavailable when it is the database's: a publisher's own statement
+// fails in the same ways as one of ours.
+func ofCaller(ctx context.Context, err error, broken bool) error {
+	var said *pgconn.PgError
+	switch {
+	case errors.Is(err, service.ErrUnavailable), ctx.Err() == context.Canceled:
+		return err
+	case broken, errors.As(err, &said) && cannotServe(said.Code):
+		return fmt.Errorf("%w: %w", service.ErrUnavailable, err)
+	}
+	return err
+}
