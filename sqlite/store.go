@@ -205,14 +205,14 @@ func (s *Store) Sweep(ctx context.Context, keep time.Duration, limit int) (n ser
 		return n, nil // a negative LIMIT is none, to SQLite
 	}
 	now := s.now()
-	err = s.Transact(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err = s.Transact(ctx, func(_ context.Context, tx *sql.Tx) (err error) {
 		n = service.Swept{}
 		if keep > 0 {
-			if n.Deleted, err = sweep(ctx, tx, deleteSQL, now-keep.Microseconds(), limit); err != nil {
+			if n.Deleted, err = sweep(tx, deleteSQL, now-keep.Microseconds(), limit); err != nil {
 				return err
 			}
 		}
-		n.Expired, err = sweep(ctx, tx, expireSQL, now, limit)
+		n.Expired, err = sweep(tx, expireSQL, now, limit)
 		return err
 	})
 	if err != nil {
@@ -221,8 +221,8 @@ func (s *Store) Sweep(ctx context.Context, keep time.Duration, limit int) (n ser
 	return n, nil
 }
 
-func sweep(ctx context.Context, tx *sql.Tx, query string, until int64, limit int) (int, error) {
-	res, err := tx.ExecContext(ctx, query, until, limit)
+func sweep(tx *sql.Tx, query string, until int64, limit int) (int, error) {
+	res, err := tx.Exec(query, until, limit)
 	if err != nil {
 		return 0, storeError("sweep", err)
 	}

@@ -88,7 +88,7 @@ func (s *submission) run(ctx context.Context, t *batch, f func(context.Context, 
 	if err = ctx.Err(); err != nil {
 		return err
 	}
-	err = errLeft
+	err = errLeft // stays when f does not return
 	err = f(ctx, t.tx)
 	if err == nil {
 		err = ctx.Err()
