@@ -97,7 +97,7 @@ func (t *pipelinedTx) commit(ctx context.Context) error {
 	b.Queue(t.waiting.sql, t.waiting.args...)
 	b.Queue("commit")
 	results := t.tx.SendBatch(ctx, b)
-	_, err := results.Exec() // of the settlement
+	settled, err := results.Exec()
 	var tag pgconn.CommandTag
 	if err == nil {
 		tag, err = results.Exec()
@@ -105,10 +105,15 @@ func (t *pipelinedTx) commit(ctx context.Context) error {
 	if closing := results.Close(); err == nil {
 		err = closing
 	}
-	if err == nil && tag.String() != "COMMIT" {
-		err = pgx.ErrTxCommitRollback
+	switch {
+	case err != nil:
+		return err
+	case tag.String() != "COMMIT":
+		return pgx.ErrTxCommitRollback
+	case settled.RowsAffected() != 1:
+		return errNotYours // it was another transaction's commit
 	}
-	return err
+	return nil
 }
 
 // release rolls back what was not committed and gives the connection back, which
