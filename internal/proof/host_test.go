@@ -46,12 +46,14 @@ type report struct {
 }
 
 func TestMain(m *testing.M) {
-	if o := os.Getenv(hostRole); o != "" {
-		if err := hostMain(o); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for role, main := range map[string]func(string) error{hostRole: hostMain, publisherRole: publisherMain} {
+		if spec := os.Getenv(role); spec != "" {
+			if err := main(spec); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
