@@ -9,6 +9,11 @@
 // window is told from what never was (D23). Times are the database's clock. Keys
 // are compared by the SHA-256 of their bytes: no collation, no limit of length.
 //
+// A claim that is not settled in its transaction cannot be committed: a deferred
+// constraint of the table, claim_is_settled, refuses it, also in a transaction of
+// the publisher's own. So SET CONSTRAINTS ALL IMMEDIATE fails between the two; name
+// the publisher's constraints instead.
+//
 // Migrate makes the tables, in a schema of their own, and needs the rights for
 // that. The role that serves needs less:
 //

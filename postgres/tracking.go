@@ -33,7 +33,8 @@ const durable = `CASE WHEN current_setting('synchronous_commit') = 'off' THEN se
 
 // clock_timestamp is the time of the statement; now() would be that at which the
 // publisher's transaction began, perhaps long ago. The statements of the sweep
-// are transactions of their own, and statement_timestamp can use an index.
+// are transactions of their own, and statement_timestamp can use an index; with IN
+// instead of an array the planner reads the whole table.
 func newTracking(schema string) *tracking {
 	named := func(sql string) string { return strings.ReplaceAll(sql, "{schema}", schema) }
 	return &tracking{
@@ -59,14 +60,14 @@ RETURNING ` + durable),
 		expire: named(`
 UPDATE {schema}.tracked_request
 SET state = 'expired', swept = true, resource_id = '', status = 0, body = NULL, body_omitted = false
-WHERE key IN (SELECT key FROM {schema}.tracked_request WHERE NOT swept AND expires_at <= statement_timestamp()
-              ORDER BY expires_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED)`),
+WHERE key = ANY (ARRAY(SELECT key FROM {schema}.tracked_request WHERE NOT swept AND expires_at <= statement_timestamp()
+                       ORDER BY expires_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`),
 
 		remove: named(`
 DELETE FROM {schema}.tracked_request
-WHERE key IN (SELECT key FROM {schema}.tracked_request
-              WHERE swept AND expires_at < statement_timestamp() - $2::bigint * interval '1 microsecond'
-              ORDER BY expires_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED)`),
+WHERE key = ANY (ARRAY(SELECT key FROM {schema}.tracked_request
+                       WHERE swept AND expires_at < statement_timestamp() - $2::bigint * interval '1 microsecond'
+                       ORDER BY expires_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`),
 	}
 }
 

@@ -1,11 +1,11 @@
 -- A table without rows. A reference to it cannot hold, but is looked at only at
 -- the end of a transaction: so a claim ends there, settled or never made, whatever
--- the program does. A trigger would do the same for ten times the price.
+-- the program does. A trigger in PL/pgSQL would cost ten times as much.
 CREATE TABLE {schema}.unsettled (open boolean PRIMARY KEY CHECK (false));
 
 -- What is tracked of a request (section 5). The input is not kept, only its
 -- digest. Strings of the request are bytea: any bytes, compared as such. Checks of
--- values would be a tenth of the price of a submission; the program makes them.
+-- values would be a tenth of the server's work on a submission; the program makes them.
 CREATE TABLE {schema}.tracked_request (
     key          bytea PRIMARY KEY, -- SHA-256 of principal, action and request ID
     principal    bytea NOT NULL,
