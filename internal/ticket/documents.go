@@ -1,11 +1,7 @@
 package ticket
 
 import (
-	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -41,24 +37,4 @@ func profile(origin string, retention, timeout time.Duration) []byte {
 func OpenAPI(origin string) []byte {
 	title := strictjson.Quote("Reference ticket service at " + origin)
 	return []byte(strings.Replace(openapiTemplate, `"{title}"`, string(title), 1))
-}
-
-// document is served with a strong ETag (section 2).
-type document struct {
-	body []byte
-	etag string
-}
-
-func newDocument(body []byte) document {
-	sum := sha256.Sum256(body)
-	return document{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
-}
-
-func (d document) serve(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("ETag", d.etag)
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(d.body))
 }

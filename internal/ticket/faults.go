@@ -3,6 +3,7 @@ package ticket
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/internal/strictjson"
+	"github.com/agentic-go/agentic/service"
 )
 
 // Fault is the name of one promise that a Service breaks. Everything else it does
@@ -32,26 +34,64 @@ type FaultInfo struct {
 	Outcome agentic.Outcome
 }
 
-// faultSpec is a fault: its description, and a wrapper of the service.
+// faultSpec is a fault: its description, and what it puts around the service.
 type faultSpec struct {
 	FaultInfo
-	build   func(*core) http.Handler
+	twist   func() twist  // for one Service
 	timeout time.Duration // advertised in the profile; 0 is that of the example
+}
+
+// twist wraps the parts of a Service that a fault breaks; the rest is nil.
+type twist struct {
+	decide func(service.Key, decision) decision // the business
+	record func(*service.Record)                // what the store gives
+	serve  func(*core) http.Handler             // what goes over the wire
+}
+
+// onWire is a fault of the wire alone.
+func onWire(serve func(*core) http.Handler) func() twist {
+	return func() twist { return twist{serve: serve} }
+}
+
+// edited is a store whose records are changed before anybody sees them.
+type edited[Tx any] struct {
+	service.Store[Tx]
+	edit func(*service.Record)
+}
+
+func (s edited[Tx]) edited(r *service.Record, err error) (*service.Record, error) {
+	if r != nil {
+		s.edit(r)
+	}
+	return r, err
+}
+
+func (s edited[Tx]) Claim(ctx context.Context, tx Tx, k service.Key, fingerprint string, window time.Duration) (*service.Record, error) {
+	return s.edited(s.Store.Claim(ctx, tx, k, fingerprint, window))
+}
+
+func (s edited[Tx]) Find(ctx context.Context, k service.Key) (*service.Record, error) {
+	return s.edited(s.Store.Find(ctx, k))
+}
+
+func (s edited[Tx]) FindIn(ctx context.Context, tx Tx, k service.Key) (*service.Record, error) {
+	return s.edited(s.Store.FindIn(ctx, tx, k))
 }
 
 // slowTimeout is advertised by the slow service, which takes ten times as long.
 const slowTimeout = 200 * time.Millisecond
 
 var faults = []faultSpec{
-	{FaultInfo{"normal", "keeps every promise", agentic.Succeeded}, whole, 0},
-	{FaultInfo{"response-lost", "commits the ticket, then the TCP connection dies without an answer", agentic.Succeeded}, responseLost, 0},
-	{FaultInfo{"status-unavailable", "answers every status check with 503", agentic.Unknown}, statusUnavailable, 0},
-	{FaultInfo{"stale-read", "answers the first read of a ticket with 404 and the second with an older state", agentic.Succeeded}, staleRead, 0},
+	{FaultInfo{"normal", "keeps every promise", agentic.Succeeded}, func() twist { return twist{} }, 0},
+	{FaultInfo{"response-lost", "commits the ticket, then the TCP connection dies without an answer", agentic.Succeeded}, onWire(responseLost), 0},
+	{FaultInfo{"status-unavailable", "answers every status check with 503", agentic.Unknown}, onWire(statusUnavailable), 0},
+	{FaultInfo{"stale-read", "answers the first read of a ticket with 404 and the second with an older state", agentic.Succeeded}, onWire(staleRead), 0},
 	{FaultInfo{"wrong-evidence", "shows a ticket with another request, subject and state", agentic.Unknown},
 		onTicket(map[string]string{"request_id": "another-request", "subject": "another subject", "status": "deleted"}), 0},
-	{FaultInfo{"pending", "never decides: no ticket, and the status stays pending", agentic.Pending}, pending, 0},
+	{FaultInfo{"pending", "never decides: no ticket, and the status stays pending", agentic.Pending}, instead(decision{state: service.Pending}), 0},
 	{FaultInfo{"late", "is pending for two status checks, then makes the ticket", agentic.Succeeded}, late, 0},
-	{FaultInfo{"failed", "definitely refuses: no ticket, and the status is failed", agentic.Failed}, failed, 0},
+	{FaultInfo{"failed", "definitely refuses: no ticket, and the status is failed", agentic.Failed},
+		instead(decision{state: service.Refused, reason: "No ticket was made: the support desk takes none."}), 0},
 	{FaultInfo{"wrong-state", "shows a ticket in a state that is no success", agentic.Unknown},
 		onTicket(map[string]string{"status": "deleted"}), 0},
 	{FaultInfo{"wrong-input", "shows a ticket with another subject", agentic.Unknown},
@@ -63,10 +103,10 @@ var faults = []faultSpec{
 	{FaultInfo{"malformed-status", "answers status checks with JSON that ends too early", agentic.Unknown}, onStatus(truncate), 0},
 	{FaultInfo{"duplicate-members", "answers status checks with a member given twice", agentic.Unknown}, onStatus(duplicate), 0},
 	{FaultInfo{"html-status", "answers status checks with 200 and a page", agentic.Unknown}, onStatus(page), 0},
-	{FaultInfo{"redirect", "redirects status checks to a path that would succeed", agentic.Unknown}, redirect, 0},
+	{FaultInfo{"redirect", "redirects status checks to a path that would succeed", agentic.Unknown}, onWire(redirect), 0},
 	{FaultInfo{"oversized", "answers status checks with more than 64 KiB", agentic.Unknown}, onStatus(oversize), 0},
 	{FaultInfo{"compressed", "compresses status answers though nobody asked for it", agentic.Unknown}, onStatus(compress), 0},
-	{FaultInfo{"slow", "answers status checks long after the profile's timeout", agentic.Unknown}, slow, slowTimeout},
+	{FaultInfo{"slow", "answers status checks long after the profile's timeout", agentic.Unknown}, onWire(slow), slowTimeout},
 	{FaultInfo{"dot-resource-id", "reports success with the resource ID \"..\"", agentic.Unknown}, onStatus(dotResource), 0},
 	{FaultInfo{"expired", "ends the tracking window at once: the ticket exists, the status is unknown", agentic.Unknown}, expired, 0},
 }
@@ -100,8 +140,6 @@ func (f Fault) spec() (faultSpec, error) {
 	return faultSpec{}, fmt.Errorf("there is no fault %q; there are: %s", string(f), strings.Join(names, ", "))
 }
 
-func whole(c *core) http.Handler { return c }
-
 // responseLost kills the connection of the submission that made the ticket.
 // Repeats are answered, so that a person can see what was kept.
 func responseLost(c *core) http.Handler {
@@ -132,7 +170,7 @@ func responseLost(c *core) http.Handler {
 
 func statusUnavailable(c *core) http.Handler {
 	return onlyStatus(c, func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusServiceUnavailable, "the status is not available")
+		refuse(w, http.StatusServiceUnavailable, "The status is not available.")
 	})
 }
 
@@ -144,7 +182,7 @@ func staleRead(c *core) http.Handler {
 		if isResource(r) && a.code == http.StatusOK {
 			switch reads.next(r.URL.EscapedPath()) {
 			case 1:
-				refuse(w, http.StatusNotFound, "there is no such ticket")
+				refuse(w, http.StatusNotFound, "There is no such ticket.")
 				return
 			case 2:
 				a.edit(map[string]string{"status": "new"})
@@ -154,59 +192,52 @@ func staleRead(c *core) http.Handler {
 	})
 }
 
-func pending(c *core) http.Handler {
-	c.decide = func(key string, input strictjson.Value) decision {
-		d := decide(key, input)
-		if d.status == statusSucceeded {
-			d = decision{status: statusPending}
-		}
-		return d
+// instead decides otherwise where there would be a ticket.
+func instead(other decision) func() twist {
+	return func() twist {
+		return twist{decide: func(_ service.Key, d decision) decision {
+			if d.state == service.Done {
+				return other
+			}
+			return d
+		}}
 	}
-	return c
-}
-
-func failed(c *core) http.Handler {
-	c.decide = func(key string, input strictjson.Value) decision {
-		d := decide(key, input)
-		if d.status == statusSucceeded {
-			d = decision{status: statusFailed, reason: "no ticket was made: the support desk takes none"}
-		}
-		return d
-	}
-	return c
 }
 
 // late keeps the subjects of pending requests in memory: what is pending when the
 // service ends stays pending.
-func late(c *core) http.Handler {
-	var subjects sync.Map // key to subject
+func late() twist {
+	var subjects sync.Map // service.Key to subject
 	var checks counter
-	c.decide = func(key string, input strictjson.Value) decision {
-		d := decide(key, input)
-		if d.status == statusSucceeded {
-			subjects.LoadOrStore(key, d.subject)
-			d = decision{status: statusPending}
+	decide := func(k service.Key, d decision) decision {
+		if d.state == service.Done {
+			subjects.LoadOrStore(k, d.subject)
+			return decision{state: service.Pending}
 		}
 		return d
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if key, ok := segment(r, pathStatus); ok && r.Method == http.MethodGet {
-			if subject, waits := subjects.Load(key); waits && checks.next(key) > 2 {
-				if err := c.store.complete(r.Context(), key, subject.(string)); err != nil {
+	serve := func(c *core) http.Handler {
+		return onlyStatus(c, func(w http.ResponseWriter, r *http.Request) {
+			// Who may not ask, or asks for nothing, is told so by the service.
+			principal, _ := c.principal(r)
+			id, _ := segment(r, pathStatus)
+			k := service.Key{Principal: principal, Action: actionID, RequestID: id}
+			if subject, waits := subjects.Load(k); waits && checks.next(k) > 2 {
+				if err := c.complete(r.Context(), k, subject.(string)); err != nil {
 					c.broken(w, r, "complete", err)
 					return
 				}
-				subjects.Delete(key)
+				subjects.Delete(k)
 			}
-		}
-		c.ServeHTTP(w, r)
-	})
+			c.ServeHTTP(w, r)
+		})
+	}
+	return twist{decide: decide, serve: serve}
 }
 
 // expired forgets at once what it promised to track.
-func expired(c *core) http.Handler {
-	c.retention = 0
-	return c
+func expired() twist {
+	return twist{record: func(r *service.Record) { r.State, r.Settlement = service.Expired, service.Settlement{} }}
 }
 
 // redirect sends status checks to a path below their own that answers rightly.
@@ -226,7 +257,7 @@ func redirect(c *core) http.Handler {
 			return
 		}
 		w.Header().Set("Location", path+suffix)
-		refuse(w, http.StatusTemporaryRedirect, "the status is elsewhere")
+		refuse(w, http.StatusTemporaryRedirect, "The status is elsewhere.")
 	})
 }
 
@@ -285,8 +316,8 @@ func onlyStatus(c *core, h http.HandlerFunc) http.Handler {
 }
 
 // onStatus spoils the answers of the status operation.
-func onStatus(spoil func(*reply)) func(*core) http.Handler {
-	return func(c *core) http.Handler {
+func onStatus(spoil func(*reply)) func() twist {
+	return onWire(func(c *core) http.Handler {
 		return onlyStatus(c, func(w http.ResponseWriter, r *http.Request) {
 			a := ask(c, r)
 			if a.code == http.StatusOK {
@@ -294,12 +325,12 @@ func onStatus(spoil func(*reply)) func(*core) http.Handler {
 			}
 			a.send(w)
 		})
-	}
+	})
 }
 
 // onTicket shows every ticket with these members changed.
-func onTicket(changed map[string]string) func(*core) http.Handler {
-	return func(c *core) http.Handler {
+func onTicket(changed map[string]string) func() twist {
+	return onWire(func(c *core) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			a := ask(c, r)
 			if isResource(r) && a.code == http.StatusOK {
@@ -307,23 +338,23 @@ func onTicket(changed map[string]string) func(*core) http.Handler {
 			}
 			a.send(w)
 		})
-	}
+	})
 }
 
-// counter counts per name, from 1.
+// counter counts per key, from 1.
 type counter struct {
 	mu sync.Mutex
-	n  map[string]int
+	n  map[any]int
 }
 
-func (c *counter) next(name string) int {
+func (c *counter) next(key any) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n == nil {
-		c.n = make(map[string]int)
+		c.n = make(map[any]int)
 	}
-	c.n[name]++
-	return c.n[name]
+	c.n[key]++
+	return c.n[key]
 }
 
 // reply is an answer of the service before it goes out.

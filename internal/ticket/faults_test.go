@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/pgtest"
 	"github.com/agentic-go/agentic/internal/strictjson"
 )
 
@@ -40,9 +41,22 @@ func TestFaultNames(t *testing.T) {
 // What a fault is not about stays right: submission, repeat, conflict, refusal,
 // documents, and a status that was never asked for.
 func TestFaultsBreakOneThing(t *testing.T) {
+	onBoth(t, testFaultsBreakOneThing)
+}
+
+func testFaultsBreakOneThing(t *testing.T, cfg Config) {
 	for _, f := range Faults() {
+		cfg := cfg
+		cfg.Fault = Fault(f.Name)
+		if cfg.Postgres != "" {
+			twist := faultOf(t, f.Name).twist()
+			if twist.serve != nil && twist.decide == nil {
+				continue // it is of the wire, which has no database
+			}
+			cfg.Postgres = pgtest.Shared(t).NewDatabase(t)
+		}
 		t.Run(f.Name, func(t *testing.T) {
-			s := start(t, Config{Fault: Fault(f.Name)})
+			s := start(t, cfg)
 			first, err := s.try(http.MethodPost, "/tickets", subject, "Idempotency-Key: k")
 			wantFirst, wantRepeat, tickets := 201, 200, 1
 			switch f.Name {
@@ -68,6 +82,15 @@ func TestFaultsBreakOneThing(t *testing.T) {
 			}
 		})
 	}
+}
+
+func faultOf(t *testing.T, name string) faultSpec {
+	t.Helper()
+	spec, err := Fault(name).spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
 }
 
 // seen is one status check and, when it names a ticket, one read of it, judged
@@ -122,15 +145,25 @@ func TestStaleRead(t *testing.T) {
 }
 
 func TestDecisionsThatTakeTheirTime(t *testing.T) {
+	onBoth(t, testDecisions)
+}
+
+func testDecisions(t *testing.T, cfg Config) {
 	for fault, words := range map[string]string{
 		"pending": "pending pending pending pending", "late": "pending pending succeeded succeeded", "failed": "failed failed failed failed",
 		"expired": "unknown unknown unknown unknown",
 	} {
 		t.Run(fault, func(t *testing.T) {
-			s := start(t, Config{Fault: Fault(fault)})
+			cfg := cfg
+			cfg.Fault = Fault(fault)
+			if cfg.Postgres != "" {
+				cfg.Postgres = pgtest.Shared(t).NewDatabase(t)
+			}
+			s := start(t, cfg)
 			first := s.post("k", subject)
 			if first.code == 202 {
 				equal(t, "Location", first.header.Get("Location"), "/requests/k")
+				equal(t, "Retry-After", first.header.Get("Retry-After"), "1")
 				equal(t, "answer", first.body, `{"request_id":"k","status":"pending","resource_id":null}`+"\n")
 			}
 			var have []string

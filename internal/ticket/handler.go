@@ -1,51 +1,29 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
-	"mime"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/internal/strictjson"
+	"github.com/agentic-go/agentic/service"
 )
 
-// Limits of an input and a key (section 4, D19, limits.md).
-const (
-	maxSubject = 200 // code points
-	maxKey     = 128
-)
+// maxSubject is the longest subject, in code points (limits.md).
+const maxSubject = 200
 
-// The words of a status answer (section 4).
-const (
-	statusSucceeded = "succeeded"
-	statusFailed    = "failed"
-	statusPending   = "pending"
-	statusUnknown   = "unknown"
-)
-
-// Path prefixes of the two reads. What follows is one segment, percent-encoded.
+// Paths of the operations. What follows a prefix is one segment, percent-encoded.
 const (
 	pathSubmit   = "/tickets"
 	pathStatus   = "/requests/"
 	pathResource = "/tickets/"
 )
-
-// statusAnswer is the answer of getRequestStatus.
-type statusAnswer struct {
-	RequestID  string  `json:"request_id"`
-	Status     string  `json:"status"`
-	ResourceID *string `json:"resource_id"`
-}
 
 // ticketAnswer is the answer of getTicket, and of createTicket once the ticket
 // exists.
@@ -56,199 +34,122 @@ type ticketAnswer struct {
 	Status    string `json:"status"`
 }
 
-// problem is an RFC 9457 problem document of the type about:blank.
-type problem struct {
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail"`
+// newTicket is the answer that tells of a ticket when it is made.
+func newTicket(id int64, k service.Key, subject string) []byte {
+	return encode(ticketAnswer{ID: ticketID(id), RequestID: k.RequestID, Subject: subject, Status: statusOpen})
 }
 
-// decision is what the business makes of a new submission. It is a pure function
-// of key and input; only store.submit makes it true.
+// decision is what the business makes of a new submission.
 type decision struct {
-	status  string // succeeded, failed or pending
-	subject string // with succeeded
-	reason  string // with failed, for people, without the input
+	state   service.State // Done, Refused or Pending
+	subject string        // with Done
+	reason  string        // with Refused, for people, without the input
+}
+
+// problem is how a refusal is told.
+func (d decision) problem() service.Problem {
+	return service.Problem{Type: service.ProblemRefused, Title: "Refused", Status: http.StatusUnprocessableEntity, Detail: d.reason}
 }
 
 // decide is the business of the ticket service: exactly {"subject": string of 1
-// to 200 code points} makes a ticket, anything else is a definite refusal (D21).
-func decide(_ string, input strictjson.Value) decision {
-	refuse := func(reason string) decision { return decision{status: statusFailed, reason: reason} }
-	if input.Kind() != strictjson.Object {
-		return refuse("the body must be an object, not " + input.Kind().String())
-	}
+// to 200 code points} makes a ticket, any other object is a definite refusal (D21).
+func decide(input strictjson.Value) decision {
+	refuse := func(reason string) decision { return decision{state: service.Refused, reason: reason} }
 	v, ok := input.Member("subject")
 	if !ok {
-		return refuse("the member /subject is missing")
+		return refuse("The member /subject is missing.")
 	}
 	if input.Len() != 1 {
-		return refuse("the body must have the member /subject and no other")
+		return refuse("The body must have the member /subject and no other.")
 	}
 	subject, ok := v.Text()
 	if !ok {
-		return refuse("/subject must be a string, not " + v.Kind().String())
+		return refuse("The member /subject must be a string, not " + v.Kind().String() + ".")
 	}
 	if n := utf8.RuneCountInString(subject); n < 1 || n > maxSubject {
-		return refuse("/subject must have 1 to " + strconv.Itoa(maxSubject) + " code points, not " + strconv.Itoa(n))
+		return refuse("The member /subject must have 1 to " + strconv.Itoa(maxSubject) + " code points, not " + strconv.Itoa(n) + ".")
 	}
-	return decision{status: statusSucceeded, subject: subject}
+	return decision{state: service.Done, subject: subject}
 }
 
 // core is the service of limits.md, without faults.
 type core struct {
-	store     *store
-	decide    func(key string, input strictjson.Value) decision
-	clock     func() time.Time
-	retention time.Duration
+	submit, status, profile, openapi http.Handler // of package service
+	page                             http.Handler
+
+	principal func(*http.Request) (string, error)
+	desk      reads
 	log       *slog.Logger
-	host      string // of the origin, with its port
-	profile   document
-	openapi   document
+	host      string                               // of the origin, with its port
 	inspect   func(context.Context) (State, error) // nil without Inspect
+
+	// complete makes the ticket of a pending request, both together; it does
+	// nothing when the request is not pending.
+	complete func(ctx context.Context, k service.Key, subject string) error
 }
 
-// ServeHTTP routes on the path as it was sent: a mux would decode and fold it,
-// and an ID may hold "%2F".
+// ServeHTTP routes on the path as it was sent: a mux would fold it, and an ID may
+// hold "%2F".
 func (c *core) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch path := r.URL.EscapedPath(); {
-	case path == pathSubmit:
-		if allow(w, r, http.MethodPost) {
-			c.submit(w, r)
-		}
-	case isStatus(r):
-		if allow(w, r, http.MethodGet) {
-			c.status(w, r)
-		}
-	case isResource(r):
-		if allow(w, r, http.MethodGet) {
-			c.resource(w, r)
-		}
-	case path == "/agentic.json":
-		if allow(w, r, http.MethodGet) {
-			c.profile.serve(w, r)
-		}
-	case path == "/openapi.json":
-		if allow(w, r, http.MethodGet) {
-			c.openapi.serve(w, r)
-		}
-	case path == "/health":
-		if allow(w, r, http.MethodGet) {
-			c.health(w, r)
-		}
-	case path == "/__state" && c.inspect != nil:
-		if allow(w, r, http.MethodGet) {
-			c.state(w, r)
-		}
-	default:
-		refuse(w, http.StatusNotFound, "nothing is here")
+	if h := c.route(r.URL.EscapedPath()); h != nil {
+		h.ServeHTTP(w, r)
+		return
 	}
+	refuse(w, http.StatusNotFound, "Nothing is here.")
 }
 
-// submit is createTicket.
-func (c *core) submit(w http.ResponseWriter, r *http.Request) {
-	key, ok := requestKey(r.Header)
-	if !ok {
-		refuse(w, http.StatusBadRequest, `the header Idempotency-Key must be given once, with 1 to 128 visible ASCII characters, and not be "." or ".."`)
-		return
+// route says who serves a path, or nil. Each handler refuses other methods itself.
+func (c *core) route(path string) http.Handler {
+	switch {
+	case path == pathSubmit:
+		return c.submit
+	case strings.HasPrefix(path, pathStatus):
+		return c.status
+	case strings.HasPrefix(path, pathResource):
+		return get(c.resource)
+	case path == "/agentic.json":
+		return c.profile
+	case path == "/openapi.json":
+		return c.openapi
+	case path == "/health":
+		return get(c.health)
+	case path == "/__state" && c.inspect != nil:
+		return get(c.state)
+	case path == "/":
+		return get(c.page.ServeHTTP)
 	}
-	if !isPlainJSON(r.Header) {
-		w.Header().Set("Accept", "application/json")
-		refuse(w, http.StatusUnsupportedMediaType, "the body must be application/json in UTF-8 without a content coding")
-		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, agentic.MaxInputBytes))
+	return nil
+}
+
+// resource is getTicket. A ticket of somebody else is not there.
+func (c *core) resource(w http.ResponseWriter, r *http.Request) {
+	owner, err := c.principal(r)
 	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			refuse(w, http.StatusRequestEntityTooLarge, "the body is longer than 16384 bytes")
+		c.unauthenticated(w, r, err)
+		return
+	}
+	var t row
+	found := false
+	id, err := segment(r, pathResource)
+	if n, ok := ticketNumber(id); ok && err == nil {
+		if t, found, err = c.desk.find(r.Context(), owner, n); err != nil {
+			c.broken(w, r, "ticket", err)
 			return
 		}
-		refuse(w, http.StatusBadRequest, "the body ended too early")
+	}
+	if !found {
+		refuse(w, http.StatusNotFound, "There is no such ticket.")
 		return
 	}
-	input, err := strictjson.Parse(body)
-	if err != nil {
-		refuse(w, http.StatusBadRequest, "the body is not strict JSON: "+err.Error())
-		return
-	}
-	digest, now := input.Digest(), c.clock()
-	rec, first, err := c.store.submit(r.Context(), key, digest, c.decide(key, input), now)
-	switch {
-	case err != nil:
-		c.broken(w, r, "submit", err)
-	case !first && c.expired(rec, now):
-		refuse(w, http.StatusConflict, "the tracking window of this Idempotency-Key is over; the key is never used again")
-	case rec.digest != digest:
-		refuse(w, http.StatusConflict, "this Idempotency-Key is bound to another input")
-	case rec.status == statusFailed:
-		refuse(w, http.StatusUnprocessableEntity, rec.reason)
-	case rec.status == statusPending:
-		w.Header().Set("Location", pathStatus+url.PathEscape(key))
-		answer(w, http.StatusAccepted, statusAnswer{RequestID: key, Status: statusPending})
-	default:
-		id := ticketID(rec.ticket)
-		// The digest is that of the original input, so its subject is this one.
-		subject, _ := input.Member("subject")
-		text, _ := subject.Text()
-		w.Header().Set("Location", pathResource+id)
-		code := http.StatusOK
-		if first {
-			code = http.StatusCreated
-		}
-		answer(w, code, ticketAnswer{ID: id, RequestID: key, Subject: text, Status: "open"})
-	}
-}
-
-// status is getRequestStatus. A key that was never seen is unknown (D24), like one
-// whose window is over (D23).
-func (c *core) status(w http.ResponseWriter, r *http.Request) {
-	key, ok := segment(r, pathStatus)
-	if !ok {
-		refuse(w, http.StatusNotFound, "the path names no request")
-		return
-	}
-	rec, found, err := c.store.request(r.Context(), key)
-	if err != nil {
-		c.broken(w, r, "status", err)
-		return
-	}
-	a := statusAnswer{RequestID: key, Status: statusUnknown}
-	if found && !c.expired(rec, c.clock()) {
-		a.Status = rec.status
-		if rec.status == statusSucceeded {
-			id := ticketID(rec.ticket)
-			a.ResourceID = &id
-		}
-	}
-	answer(w, http.StatusOK, a)
-}
-
-// resource is getTicket.
-func (c *core) resource(w http.ResponseWriter, r *http.Request) {
-	id, _ := segment(r, pathResource)
-	n, ok := ticketNumber(id)
-	if !ok {
-		refuse(w, http.StatusNotFound, "there is no such ticket")
-		return
-	}
-	t, found, err := c.store.find(r.Context(), n)
-	switch {
-	case err != nil:
-		c.broken(w, r, "ticket", err)
-	case !found:
-		refuse(w, http.StatusNotFound, "there is no such ticket")
-	default:
-		answer(w, http.StatusOK, ticketAnswer{ID: id, RequestID: t.requestID, Subject: t.subject, Status: t.status})
-	}
+	answer(w, ticketAnswer{ID: id, RequestID: t.requestID, Subject: t.subject, Status: t.status})
 }
 
 func (c *core) health(w http.ResponseWriter, r *http.Request) {
-	if err := c.store.ping(r.Context()); err != nil {
-		c.log.LogAttrs(r.Context(), slog.LevelError, "ticket service: database", slog.String("operation", "health"), slog.Any("error", err))
-		refuse(w, http.StatusServiceUnavailable, "the database does not answer")
+	if err := c.desk.ping(r.Context()); err != nil {
+		c.broken(w, r, "health", err)
 		return
 	}
-	answer(w, http.StatusOK, map[string]string{"status": "ok"})
+	answer(w, map[string]string{"status": "ok"})
 }
 
 func (c *core) state(w http.ResponseWriter, r *http.Request) {
@@ -257,82 +158,46 @@ func (c *core) state(w http.ResponseWriter, r *http.Request) {
 		c.broken(w, r, "state", err)
 		return
 	}
-	answer(w, http.StatusOK, s)
+	answer(w, s)
 }
 
-func (c *core) expired(rec record, now time.Time) bool {
-	return now.Sub(rec.created) >= c.retention
+// unauthenticated answers a read as package service answers the other operations.
+func (c *core) unauthenticated(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, service.ErrUnavailable) {
+		c.broken(w, r, "principal", err)
+		return
+	}
+	challenge, detail := "Bearer", "Credentials that this service accepts are needed."
+	if e, ok := errors.AsType[*service.AuthError](err); ok {
+		challenge, detail = cmp.Or(e.Challenge, challenge), cmp.Or(e.Detail, detail)
+	}
+	w.Header().Set("WWW-Authenticate", challenge)
+	write(w, http.StatusUnauthorized, mediaProblem, service.Problem{
+		Type: service.ProblemUnauthenticated, Title: "Not authenticated", Status: http.StatusUnauthorized, Detail: detail,
+	}.Body())
 }
 
-// broken answers an error of the database: nothing is known to be recorded, so
-// the status decides (D21).
+// broken answers an error of the database to a read, which may be tried again.
 func (c *core) broken(w http.ResponseWriter, r *http.Request, operation string, err error) {
 	if r.Context().Err() == nil {
 		c.log.LogAttrs(r.Context(), slog.LevelError, "ticket service: database", slog.String("operation", operation), slog.Any("error", err))
 	}
-	refuse(w, http.StatusInternalServerError, "the database failed; the status of the request tells what is recorded")
+	w.Header().Set("Retry-After", "5")
+	write(w, http.StatusServiceUnavailable, mediaProblem, service.Problem{
+		Type: service.ProblemUnavailable, Title: "Temporarily unavailable", Status: http.StatusServiceUnavailable, Detail: "The database does not answer.",
+	}.Body())
 }
 
 // guardHost refuses a Host that is neither the origin's nor a loopback name: a
 // page of a rebound name must not reach a service on this machine.
 func (c *core) guardHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := r.Host
-		if h, _, err := net.SplitHostPort(name); err == nil {
-			name = h
-		}
-		ip := net.ParseIP(strings.Trim(name, "[]"))
-		if strings.EqualFold(r.Host, c.host) || strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback() {
+		if strings.EqualFold(r.Host, c.host) || isLoopback(r.Host) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		refuse(w, http.StatusMisdirectedRequest, "the Host is not that of this service")
+		refuse(w, http.StatusMisdirectedRequest, "The Host is not that of this service.")
 	})
-}
-
-// requestKey is the one valid Idempotency-Key of the headers (D19).
-func requestKey(h http.Header) (string, bool) {
-	values := h.Values("Idempotency-Key")
-	if len(values) != 1 {
-		return "", false
-	}
-	key := values[0]
-	if key == "" || len(key) > maxKey || key == "." || key == ".." {
-		return "", false
-	}
-	for _, b := range []byte(key) {
-		if b <= ' ' || b > '~' {
-			return "", false
-		}
-	}
-	return key, true
-}
-
-func isPlainJSON(h http.Header) bool {
-	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || media != "application/json" || len(h.Values("Content-Encoding")) > 0 {
-		return false
-	}
-	charset, ok := params["charset"]
-	return !ok || strings.EqualFold(charset, "utf-8")
-}
-
-func isStatus(r *http.Request) bool   { return strings.HasPrefix(r.URL.EscapedPath(), pathStatus) }
-func isResource(r *http.Request) bool { return strings.HasPrefix(r.URL.EscapedPath(), pathResource) }
-
-// segment is the one path segment after the prefix, decoded exactly once. ok is
-// false for what no client can address as a segment (D14) and for what is not
-// UTF-8, which no answer could repeat.
-func segment(r *http.Request, prefix string) (id string, ok bool) {
-	escaped := strings.TrimPrefix(r.URL.EscapedPath(), prefix)
-	if strings.Contains(escaped, "/") {
-		return "", false
-	}
-	id, err := url.PathUnescape(escaped)
-	if err != nil || id == "" || id == "." || id == ".." || len(id) > agentic.MaxIDBytes || !utf8.ValidString(id) {
-		return "", false
-	}
-	return id, true
 }
 
 func ticketID(n int64) string { return "T-" + strconv.FormatInt(n, 10) }
@@ -343,33 +208,41 @@ func ticketNumber(id string) (int64, bool) {
 	return n, err == nil && n > 0 && ticketID(n) == id
 }
 
-// allow refuses every other method with 405; a GET allows HEAD.
-func allow(w http.ResponseWriter, r *http.Request, method string) bool {
-	allowed := method
-	if method == http.MethodGet {
-		allowed = "GET, HEAD"
-	}
-	if r.Method == method || method == http.MethodGet && r.Method == http.MethodHead {
-		return true
-	}
-	w.Header().Set("Allow", allowed)
-	refuse(w, http.StatusMethodNotAllowed, "the method must be "+allowed)
-	return false
+// get refuses every method but GET and HEAD.
+func get(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			refuse(w, http.StatusMethodNotAllowed, "The method must be GET or HEAD.")
+			return
+		}
+		h(w, r)
+	})
 }
 
-func answer(w http.ResponseWriter, code int, v any) { write(w, code, "application/json", v) }
+const (
+	mediaJSON    = "application/json"
+	mediaProblem = "application/problem+json"
+)
 
+func answer(w http.ResponseWriter, v any) { write(w, http.StatusOK, mediaJSON, encode(v)) }
+
+// refuse answers with a problem of no type of its own (RFC 9457, about:blank).
 func refuse(w http.ResponseWriter, code int, detail string) {
-	write(w, code, "application/problem+json", problem{Title: http.StatusText(code), Status: code, Detail: detail})
+	write(w, code, mediaProblem, service.Problem{Type: "about:blank", Title: http.StatusText(code), Status: code, Detail: detail}.Body())
 }
 
-// write sends one JSON value. Structs of strings and numbers always marshal, and a
-// peer that has gone needs no answer.
-func write(w http.ResponseWriter, code int, contentType string, v any) {
-	body, _ := json.Marshal(v)
-	body = append(body, '\n')
+// encode writes one JSON value and a line feed. Structs of strings and numbers
+// always marshal.
+func encode(v any) []byte {
+	b, _ := json.Marshal(v)
+	return append(b, '\n')
+}
+
+// write sends an answer that nobody may keep. A peer that has gone needs none.
+func write(w http.ResponseWriter, code int, media string, body []byte) {
 	h := w.Header()
-	h.Set("Content-Type", contentType)
+	h.Set("Content-Type", media)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

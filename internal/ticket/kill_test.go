@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 )
 
 // childFile makes this test binary a process that submits to that file until it
@@ -24,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func submitForEver(path string) error {
-	s, err := openStore(context.Background(), path)
+	s, err := Open(context.Background(), Config{Path: path, Origin: "http://127.0.0.1:4318"})
 	if err != nil {
 		return err
 	}
@@ -33,8 +35,12 @@ func submitForEver(path string) error {
 		go func() {
 			for n := 0; ; n++ {
 				key := fmt.Sprintf("%d-%d", i, n)
-				if _, _, err := s.submit(context.Background(), key, "d", made, time.Now()); err != nil {
-					failed <- err
+				r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:4318/tickets", strings.NewReader(subject))
+				r.Header.Set("Idempotency-Key", key)
+				r.Header.Set("Content-Type", "application/json")
+				w := httptest.NewRecorder()
+				if s.Handler().ServeHTTP(w, r); w.Code != http.StatusCreated {
+					failed <- fmt.Errorf("%d %s", w.Code, w.Body)
 				}
 				fmt.Println(key)
 			}
@@ -69,15 +75,11 @@ func TestKilledProcess(t *testing.T) {
 	if len(acknowledged) < 200 {
 		t.Fatalf("only %d submissions", len(acknowledged))
 	}
-	s := open(t, path)
+	s := start(t, Config{Path: path})
 	for _, key := range acknowledged {
-		rec, found, err := s.request(t.Context(), key)
-		if err != nil || !found {
-			t.Fatalf("%s: %v %v", key, found, err)
-		}
-		row, found, err := s.find(t.Context(), rec.ticket)
-		equal(t, key, []any{row.requestID, found, err}, []any{key, true, nil})
+		status := s.get("/requests/" + key)
+		equal(t, key, s.get("/tickets/"+status.member("resource_id")).member("request_id"), key)
 	}
-	tickets, requests, err := s.count(t.Context())
-	equal(t, "one ticket for each request", []any{tickets, err}, []any{requests, nil})
+	state, err := s.svc.State(t.Context())
+	equal(t, "one ticket for each request", []any{state.Tickets, err}, []any{state.Requests, nil})
 }

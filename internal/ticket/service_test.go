@@ -2,6 +2,8 @@ package ticket
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentic-go/agentic/internal/pgtest"
 	"github.com/agentic-go/agentic/internal/strictjson"
 	"github.com/google/go-cmp/cmp"
 )
@@ -139,10 +142,19 @@ func equal(t testing.TB, what string, have, want any) {
 	}
 }
 
+// onBoth runs a test on each kind of database.
+func onBoth(t *testing.T, f func(*testing.T, Config)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { f(t, Config{}) })
+	t.Run("postgres", func(t *testing.T) { f(t, Config{Postgres: pgtest.Shared(t).NewDatabase(t)}) })
+}
+
 const subject = `{"subject":"Printer on fire"}`
 
-func TestLifeOfATicket(t *testing.T) {
-	s := start(t, Config{})
+func TestLifeOfATicket(t *testing.T) { onBoth(t, testLife) }
+
+func testLife(t *testing.T, cfg Config) {
+	s := start(t, cfg)
 	first := s.post("req-00000001", subject)
 	equal(t, "code", first.code, http.StatusCreated)
 	equal(t, "body", first.body, `{"id":"T-1","request_id":"req-00000001","subject":"Printer on fire","status":"open"}`+"\n")
@@ -153,6 +165,7 @@ func TestLifeOfATicket(t *testing.T) {
 	equal(t, "repeat code", repeat.code, http.StatusOK)
 	equal(t, "repeat body", repeat.body, first.body)
 	equal(t, "repeat Location", repeat.header.Get("Location"), "/tickets/T-1")
+	equal(t, "replays", []string{first.header.Get("Idempotency-Replayed"), repeat.header.Get("Idempotency-Replayed")}, []string{"", "true"})
 
 	status := s.get("/requests/req-00000001")
 	equal(t, "status code", status.code, http.StatusOK)
@@ -169,8 +182,10 @@ func TestLifeOfATicket(t *testing.T) {
 	s.wantState(State{Posts: 4, Tickets: 2, Requests: 2, Reads: 2})
 }
 
-func TestConcurrentRepeatsMakeOneTicket(t *testing.T) {
-	s := start(t, Config{})
+func TestConcurrentRepeatsMakeOneTicket(t *testing.T) { onBoth(t, testConcurrentRepeats) }
+
+func testConcurrentRepeats(t *testing.T, cfg Config) {
+	s := start(t, cfg)
 	var wg sync.WaitGroup
 	var created, repeated atomic.Int64
 	for range 64 {
@@ -193,14 +208,33 @@ func TestConcurrentRepeatsMakeOneTicket(t *testing.T) {
 }
 
 func TestRestartKeepsEverything(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a ?#%25 name.db")
-	t.Run("before", func(t *testing.T) {
-		equal(t, "code", start(t, Config{Path: path}).post("kept", subject).code, http.StatusCreated)
+	onBoth(t, func(t *testing.T, cfg Config) {
+		if cfg.Postgres == "" {
+			cfg.Path = filepath.Join(t.TempDir(), "a ?#%25 name.db")
+		}
+		t.Run("before", func(t *testing.T) {
+			equal(t, "code", start(t, cfg).post("kept", subject).code, http.StatusCreated)
+		})
+		s := start(t, cfg)
+		equal(t, "status", s.get("/requests/kept").member("status"), "succeeded")
+		equal(t, "subject", s.get("/tickets/T-1").member("subject"), "Printer on fire")
+		equal(t, "repeat", s.post("kept", subject).code, http.StatusOK)
+		equal(t, "next ticket", s.post("new", subject).member("id"), "T-2")
+		s.wantState(State{Posts: 2, Tickets: 2, Requests: 2, Reads: 2})
 	})
-	s := start(t, Config{Path: path})
-	equal(t, "status", s.get("/requests/kept").member("status"), "succeeded")
-	equal(t, "subject", s.get("/tickets/T-1").member("subject"), "Printer on fire")
-	equal(t, "repeat", s.post("kept", subject).code, http.StatusOK)
-	equal(t, "next ticket", s.post("new", subject).member("id"), "T-2")
-	s.wantState(State{Posts: 2, Tickets: 2, Requests: 2, Reads: 2})
+}
+
+// Any text that JSON can hold is a subject, in both databases.
+func TestOddSubjects(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg Config) {
+		s := start(t, cfg)
+		for i, text := range []string{"a\x00b", "\x00", "😀\u2028", `"\`, "'; DROP TABLE ticket; --", "<b>&", " trailing "} {
+			body, err := json.Marshal(map[string]string{"subject": text})
+			equal(t, "error", err, nil)
+			g := s.post(fmt.Sprint("k", i), string(body))
+			equal(t, text, []any{g.code, g.member("subject")}, []any{201, text})
+			equal(t, text, s.get(g.header.Get("Location")).member("subject"), text)
+			equal(t, text, s.post(fmt.Sprint("k", i), string(body)).body, g.body)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Tests of single sentences of section 5. docs/SPEC-MAP.md names them.
@@ -24,7 +25,7 @@ func rawFile(t *testing.T, path string) *sql.DB {
 // neither is there, the answer is 500, nothing is claimed of the request, and the
 // key is free for the same input afterwards.
 func TestTicketAndRequestAreOneWrite(t *testing.T) {
-	for _, table := range []string{"tickets", "requests"} {
+	for _, table := range []string{"ticket", "agentic_request"} {
 		t.Run(table, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "t.db")
 			s := start(t, Config{Path: path})
@@ -70,7 +71,7 @@ func TestRepeatsOfEveryOutcome(t *testing.T) {
 			for range 2 {
 				again := s.post("k", c.equal)
 				equal(t, "repeat", []any{again.code, again.body}, []any{c.repeat, first.body})
-				wantProblem(t, s.post("k", c.other), 409, "another input")
+				wantProblem(t, s.post("k", c.other), 409, "other input")
 			}
 			equal(t, "status", s.get("/requests/k").member("status"), c.status)
 			s.wantState(State{Posts: 5, Tickets: c.tickets, Requests: 1, Reads: 1})
@@ -78,13 +79,34 @@ func TestRepeatsOfEveryOutcome(t *testing.T) {
 	}
 }
 
-// What tracks a request holds no input, during its window or after it (D23).
+// What tracks a request holds no input: of a refused one nothing of it, of a ticket
+// the answer alone, and a tombstone not even that (D23).
 func TestTrackingHoldsNoInput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.db")
-	s := start(t, Config{Path: path})
-	s.post("made", `{"subject":"a secret of somebody"}`)
-	s.post("refused", `{"subject":"a secret of somebody","more":"a secret of somebody"}`)
-	var rows, secret int
-	err := rawFile(t, path).QueryRow(`SELECT count(*), sum(instr(id || digest || status || reason || created, 'secret')) FROM requests`).Scan(&rows, &secret)
-	equal(t, "rows with a secret", []any{rows, secret, err}, []any{2, 0, nil})
+	secrets := func() (rows, secret int) {
+		const whole = "request_id || principal || action || fingerprint || resource_id || coalesce(body, '')"
+		err := rawFile(t, path).QueryRow("SELECT count(*), sum(instr("+whole+", 'secret') > 0) FROM agentic_request").Scan(&rows, &secret)
+		equal(t, "error", err, nil)
+		return rows, secret
+	}
+	t.Run("inside the window", func(t *testing.T) {
+		s := start(t, Config{Path: path, Retention: time.Minute})
+		s.post("refused", `{"subject":"a secret of somebody","more":"a secret of somebody"}`)
+		rows, secret := secrets()
+		equal(t, "of a refusal", []int{rows, secret}, []int{1, 0})
+		s.post("made", `{"subject":"a secret of somebody"}`)
+		rows, secret = secrets()
+		equal(t, "answers", []int{rows, secret}, []int{2, 1})
+	})
+	// Opening sweeps.
+	start(t, Config{Path: path, Retention: time.Minute, Clock: func() time.Time { return time.Now().Add(time.Hour) }})
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		rows, secret := secrets()
+		if equal(t, "tombstones", rows, 2); secret == 0 {
+			break
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("the records past their window still hold an answer")
+		}
+	}
 }
