@@ -103,7 +103,7 @@ func (a *app) showRequest(ctx context.Context, id string, lf ledgerFlags) error 
 	}
 	l, err := a.openSavedLedger(ctx, lf.path)
 	if err != nil {
-		return err
+		return unsettled(err, id, false, true)
 	}
 	defer a.closeLedger(l)
 	rec, err := l.Load(ctx, lf.scope(), id)

@@ -66,7 +66,7 @@ func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledger
 	}
 	l, err := a.openSavedLedger(ctx, lf.path)
 	if err != nil {
-		return err
+		return unsettled(err, id, false, true)
 	}
 	defer a.closeLedger(l)
 	rec, err := l.Load(ctx, lf.scope(), id)

@@ -204,7 +204,7 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 	}
 	l, err := a.openLedger(ctx, f.path)
 	if err != nil {
-		return nil, err
+		return nil, unsettled(err, f.requestID, false, true)
 	}
 	c, err := a.newClient(l, plan.Origin, header, &f.reachFlags, &f.ledgerFlags)
 	if err != nil {

@@ -90,6 +90,7 @@ func TestQuestion(t *testing.T) {
 			"This would be sent, once:", "origin      " + s.Origin, "action      create-ticket", `Create \x1b[31ma \u202esupport ticket`,
 			"principal   default", "environment default", `"subject": "Printer"`, "Send it? [y/N]"}},
 		{"what was attempted is not asked about", append(run, "--request-id", "agreed-1"), "", exitOK, 2, []string{"already saved: it is not sent again"}},
+		{"an ID that is none is not asked about", append(run, "--request-id", "short"), "", exitUsage, 2, []string{"is not 8 to 128 characters"}},
 		{"standard input is taken", append([]string{"run", profile, "--input", "-"}, reach...), "", exitUsage, 2, []string{"cannot hold both"}},
 	} {
 		code, out, shown := converse(t, command(t, tt.args...), tt.answer)
@@ -100,6 +101,9 @@ func TestQuestion(t *testing.T) {
 			if !strings.Contains(shown, want) {
 				t.Errorf("%s: the terminal showed no %q:\n%s", tt.name, want, shown)
 			}
+		}
+		if tt.code == exitUsage && strings.Contains(shown, "Send it?") {
+			t.Errorf("%s: was asked:\n%s", tt.name, shown)
 		}
 		if strings.ContainsAny(shown+out, "\x1b\u202e") {
 			t.Errorf("%s: the publisher's words drive the terminal: %q", tt.name, shown)
