@@ -58,6 +58,9 @@ type scenario struct {
 
 func parseScenario(data []byte) (s scenario, err error) {
 	root, err := strictjson.Parse(data)
+	if e, ok := errors.AsType[*strictjson.Error](err); ok { // without the name that it quotes
+		return s, fmt.Errorf("%w in line %d, column %d", e.Reason, e.Line, e.Column)
+	}
 	if err != nil {
 		return s, err
 	}

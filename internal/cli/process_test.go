@@ -170,6 +170,7 @@ func TestAdapterRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, stdin, want string }{ // want and a remedy
 		{"nothing", "", "not a scenario"},
 		{"a member given twice", whole(origin, `, "request_id": "scenario-2"`), "duplicate member"},
+		{"a hostile member given twice", "{\n\"\\u001b\": 1, \"\\u001b\": 2}", "not a scenario: duplicate member name in line 2, column 14"},
 		{"a wrong type", whole(origin, `, "test_crash_after_submit": "yes"`), `"test_crash_after_submit" is string, not boolean`},
 		{"a missing member", `{"profile": {}}`, `"openapi" is nothing, not object`},
 		{"an origin that is not on loopback", whole("https://support.example", ""), "not http on loopback"},
