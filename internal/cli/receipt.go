@@ -52,7 +52,7 @@ func (a *app) checkReceipt(name string) error {
 			Outcome     agentic.Outcome     `json:"outcome,omitempty"`
 			RequestID   string              `json:"request_id,omitempty"`
 			Diagnostics agentic.Diagnostics `json:"diagnostics"`
-		}{r != nil, outcomeOf(r), requestOf(r), unique(found)})
+		}{r != nil, outcomeOf(r), requestOf(r), render.Unique(found)})
 	}
 	var b bytes.Buffer
 	for _, d := range found {
@@ -62,14 +62,7 @@ func (a *app) checkReceipt(name string) error {
 		fmt.Fprintf(&b, "invalid: %s\n", render.Count(found))
 		return a.print(b.Bytes())
 	}
-	render.Field(&b, "request", r.RequestID)
-	render.Field(&b, "action", r.ActionID+" of "+r.Origin)
-	render.Field(&b, "outcome", string(r.Outcome))
-	render.Field(&b, "observed", r.ObservedAt)
-	render.Field(&b, "reason", r.Reason)
-	if r.Evidence != nil {
-		render.Field(&b, "evidence", r.Evidence.URL+" in state "+r.Evidence.State)
-	}
+	b.Write(render.Summary(*r))
 	fmt.Fprintln(&b, "valid: the form of a receipt; whether it is true is for its reader to judge")
 	return a.print(b.Bytes())
 }
