@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/sqlite"
 )
 
 // breakable is a ticket service that can make a ledger unusable while it has a
@@ -56,7 +57,7 @@ func TestLedgerBreaksAfterThePost(t *testing.T) {
 		t.Fatalf("exit code %d, stdout %s, stderr %s", code, out, diag)
 	}
 	id := got.Error.RequestID
-	for _, want := range []string{"the action may have been sent as request " + id, "Mend this ledger", "agentic resume " + id + " --ledger " + ledger + " --approve " + origin} {
+	for _, want := range []string{"the action may have been sent as request " + id, "Mend this ledger and ask again. Do not use another ledger for an action that may be in this one", "agentic resume " + id + " --ledger " + ledger + " --approve " + origin} {
 		if !strings.Contains(diag, want) || !strings.Contains(got.Error.Message+got.Error.Remedy, want) {
 			t.Errorf("no %q in %s", want, diag)
 		}
@@ -80,12 +81,12 @@ func TestLedgerBreaksAfterThePost(t *testing.T) {
 	}
 }
 
-// Only a ledger that does not open is a reason to name another one.
+// A ledger that does not open is no reason to name another one.
 func TestLedgerDoesNotOpen(t *testing.T) {
 	s := startTestTickets(t, "normal")
 	place := t.TempDir() // a folder is no ledger
 	code, out, diag := runHere(t, "run", s.Origin+"/agentic.json", "--approve", s.Origin, "--allow-loopback", "--input", `{"subject":"x"}`, "--yes", "--json", "--ledger", place)
-	if code != exitError || !strings.Contains(out, `"code":"ledger"`) || strings.Contains(out, "request_id") || !strings.Contains(diag, "for an action that was never started give another place with --ledger") {
+	if code != exitError || !strings.Contains(out, `"code":"ledger"`) || strings.Contains(out, "request_id") || !strings.Contains(diag, "Look at its name") {
 		t.Errorf("exit code %d, stdout %s, stderr %s", code, out, diag)
 	}
 }
@@ -108,8 +109,8 @@ func TestLedgerDoesNotClose(t *testing.T) {
 	} {
 		var out, diag bytes.Buffer
 		a := testApp(&out, &diag)
-		a.sqlite = func(ctx context.Context, path string) (ledger, error) {
-			l, err := openSQLite(ctx, path)
+		a.sqlite = func(ctx context.Context, c sqlite.Config) (ledger, error) {
+			l, err := openSQLite(ctx, c)
 			inner := l.close
 			l.close = func() error { return errors.Join(inner(), errors.New("\x1bno space left")) }
 			return l, err
@@ -138,8 +139,8 @@ func TestReceiptCannotBePrinted(t *testing.T) {
 	a := testApp(&out, &diag)
 	code := a.run(t.Context(), []string{"run", s.Origin + "/agentic.json", "--approve", s.Origin, "--allow-loopback", "--input", `{"subject":"x"}`, "--yes", "--json",
 		"--request-id", "-request-1", "--ledger", filepath.Join(t.TempDir(), "it's.db")})
-	if code != exitError || strings.Count(out.written.String(), "\n") != 1 || !strings.Contains(diag.String(), "request -request-1 is succeeded, and its receipt is saved") ||
-		!strings.Contains(diag.String(), `it'\''s.db' --approve `+s.Origin+" --allow-loopback -- -request-1\n") {
+	if code != exitError || strings.Count(out.written.String(), "\n") != 1 || !strings.Contains(diag.String(), "request -request-1 is succeeded, and that is saved") ||
+		!strings.Contains(diag.String(), `it'\''s.db' -- -request-1`+"\n") || !strings.Contains(diag.String(), "To see it: agentic requests show") {
 		t.Errorf("exit code %d, stdout %s, stderr %s", code, out.written.String(), diag.String())
 	}
 }
@@ -178,7 +179,7 @@ func TestWaitingIsSaid(t *testing.T) {
 // The scope that client.New refuses is refused before the ledger is opened.
 func TestScopeIsChecked(t *testing.T) {
 	for _, n := range []int{maxScopeBytes, maxScopeBytes + 1} {
-		f := ledgerFlags{principal: strings.Repeat("p", n), environment: "\xff"[:n-maxScopeBytes]}
+		f := ledgerFlags{principal: strings.Repeat("p", n), environment: "e\xff"[:1+n-maxScopeBytes]}
 		_, err := client.New(client.Config{Ledger: ledger{}, Transport: noTransport{}, Scope: f.scope()})
 		if got := f.check(); (got == nil) != (err == nil) {
 			t.Errorf("%d bytes: %v here and %v there", n, got, err)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,16 +27,16 @@ Only the form is checked: whether the receipt is true is for its reader to judge
 outcome.`,
 		Example: "  agentic receipt check receipt.json\n  agentic run ... --json | agentic receipt check -",
 		Args:    arguments(1, 1, "FILE"),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.checkReceipt(args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.checkReceipt(cmd.Context(), args[0]) },
 	}
 	a.jsonFlag(check)
 	cmd.AddCommand(check)
-	asGroup(cmd)
+	a.asGroup(cmd)
 	return cmd
 }
 
-func (a *app) checkReceipt(name string) error {
-	data, err := documents.Read(a.stdin, name, maxReceiptFile)
+func (a *app) checkReceipt(ctx context.Context, name string) error {
+	data, err := documents.Read(ctx, a.stdin, name, maxReceiptFile)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/agentic-go/agentic"
@@ -27,12 +29,12 @@ func (a *app) newValidate() *cobra.Command {
 		Long:    validateHelp,
 		Example: "  agentic validate agentic.json openapi.json\n  curl -s https://support.example/agentic.json | agentic validate - --json",
 		Args:    arguments(1, 2, "PROFILE [OPENAPI]"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			openapi := ""
 			if len(args) == 2 {
 				openapi = args[1]
 			}
-			return a.validate(args[0], openapi, opts)
+			return a.validate(cmd.Context(), args[0], openapi, opts)
 		},
 	}
 	cmd.Flags().BoolVar(&opts.AllowLoopback, "allow-loopback", false, "accept an http origin on localhost, 127.0.0.1 or [::1]")
@@ -40,7 +42,7 @@ func (a *app) newValidate() *cobra.Command {
 	return cmd
 }
 
-func (a *app) validate(profile, openapi string, opts agentic.Options) error {
+func (a *app) validate(ctx context.Context, profile, openapi string, opts agentic.Options) error {
 	for _, name := range []string{profile, openapi} {
 		if documents.IsURL(name) {
 			return advice.BadUsage("validate reads files, not "+name, "Save it first, such as with curl -o agentic.json.")
@@ -49,21 +51,22 @@ func (a *app) validate(profile, openapi string, opts agentic.Options) error {
 	if profile == "-" && openapi == "-" {
 		return advice.BadUsage("standard input cannot hold both documents", "Save one of them to a file.")
 	}
-	data, err := documents.Read(a.stdin, profile, agentic.MaxProfileBytes)
+	data, err := documents.Read(ctx, a.stdin, profile, agentic.MaxProfileBytes)
 	if err != nil {
 		return err
 	}
 	v := render.Validation{Checked: []string{"profile"}, Actions: []render.ValidAction{}}
 	p, found := agentic.ParseProfile(data, opts)
+	found = documents.Truthful(found, data, agentic.MaxProfileBytes)
 	var doc *agentic.OpenAPI
 	if openapi != "" {
 		v.Checked = append(v.Checked, "openapi")
-		if data, err = documents.Read(a.stdin, openapi, agentic.MaxOpenAPIBytes); err != nil {
+		if data, err = documents.Read(ctx, a.stdin, openapi, agentic.MaxOpenAPIBytes); err != nil {
 			return err
 		}
 		var ds agentic.Diagnostics
 		doc, ds = agentic.ParseOpenAPI(data)
-		found = append(found, ds...)
+		found = append(found, documents.Truthful(ds, data, agentic.MaxOpenAPIBytes)...)
 	}
 	if p != nil {
 		v.Origin, v.Digest = p.Origin, p.Digest()

@@ -54,11 +54,11 @@ func TestRelay(t *testing.T) {
 // What a client process is asked to do comes through as it was meant.
 func TestTask(t *testing.T) {
 	for _, in := range []string{"", "[]]", `{"kill":true,"kill":false}`} {
-		if _, err := readTask(strings.NewReader(in)); err == nil {
+		if _, err := readTask(t.Context(), strings.NewReader(in)); err == nil {
 			t.Errorf("%q is taken as a task", in)
 		}
 	}
-	got, err := readTask(strings.NewReader(`{"who":"client 2","origin":"o","ledger":"l","request_id":"r","resume":true,"kill":false}`))
+	got, err := readTask(t.Context(), strings.NewReader(`{"who":"client 2","origin":"o","ledger":"l","request_id":"r","resume":true,"kill":false}`))
 	if diff := cmp.Diff(task{Who: "client 2", Origin: "o", Ledger: "l", RequestID: "r", Resume: true}, got); diff != "" || err != nil {
 		t.Errorf("(-want +got):\n%s%v", diff, err)
 	}

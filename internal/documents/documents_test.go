@@ -113,7 +113,7 @@ func TestPlanRefuses(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	if data, err := Read(strings.NewReader("abcdef"), "-", 3); err != nil || string(data) != "abcd" {
+	if data, err := Read(t.Context(), strings.NewReader("abcdef"), "-", 3); err != nil || string(data) != "abcd" {
 		t.Errorf("Read = %q, %v; want one byte more than the limit", data, err)
 	}
 }
