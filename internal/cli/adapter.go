@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,6 +59,12 @@ type scenario struct {
 
 func parseScenario(data []byte) (s scenario, err error) {
 	root, err := strictjson.Parse(data)
+	if e, ok := errors.AsType[*strictjson.Error](err); ok { // without the name that it quotes
+		return s, fmt.Errorf("%w in line %d, column %d", e.Reason, e.Line, e.Column)
+	}
+	if err == nil && root.Kind() != strictjson.Object {
+		err = errors.New("it is not a JSON object")
+	}
 	if err != nil {
 		return s, err
 	}
@@ -85,7 +92,7 @@ func parseScenario(data []byte) (s scenario, err error) {
 
 func (a *app) adapter(ctx context.Context) error {
 	const help = "See 'agentic adapter --help'."
-	data, err := documents.Read(a.stdin, "-", maxAdapterInput)
+	data, err := documents.Read(ctx, a.stdin, "-", maxAdapterInput)
 	if err != nil {
 		return err
 	}
@@ -98,7 +105,7 @@ func (a *app) adapter(ctx context.Context) error {
 	}
 	plan, err := agentic.Load(s.profile, s.openapi, "", agentic.Options{AllowLoopback: true})
 	if err != nil {
-		return err
+		return inScenario(err)
 	}
 	if !strings.HasPrefix(plan.Origin, "http://") { // a valid profile has http on loopback only
 		return advice.New("scenario", fmt.Errorf("the origin %s is not http on loopback, and the adapter is for nothing else", plan.Origin), "For other origins use 'agentic run'.")
@@ -129,7 +136,37 @@ func (a *app) adapter(ctx context.Context) error {
 	res, err := c.Execute(ctx, client.Request{Plan: plan, Input: s.input, ID: s.requestID})
 	done()
 	if err != nil {
-		return unsettled(err, res.RequestID, res.Sent, true) // a harness calls again
+		return inScenario(unsettled(err, res.RequestID, res.Sent, true)) // a harness calls again
 	}
-	return a.writeJSON(res.Receipt)
+	return a.saved(a.writeJSON(res.Receipt), res.RequestID, string(res.Receipt.Outcome))
+}
+
+// inScenario is an error in the words of a scenario, which has members and no
+// flags. Its documents were parsed without their white space, so a line and a
+// column would name no place in it.
+func inScenario(err error) error {
+	if e, ok := errors.AsType[*agentic.InvalidError](err); ok {
+		return &agentic.InvalidError{Diagnostics: withoutLines(e.Diagnostics)}
+	}
+	if e, ok := errors.AsType[*agentic.InputError](err); ok {
+		return &agentic.InputError{Diagnostics: withoutLines(e.Diagnostics)}
+	}
+	if e, ok := errors.AsType[*agentic.UnknownActionError](err); ok {
+		return advice.New("scenario", fmt.Errorf("the profile has %d actions", len(e.Known)), "A scenario does not name one, so its profile has to have one action.")
+	}
+	if e, ok := errors.AsType[*client.RequestIDError](err); ok {
+		return advice.New("scenario", errors.New(`"request_id" is "`+e.RequestID+`"`), "Give 8 to 128 characters of A-Z, a-z, 0-9, _ and -.")
+	}
+	if e, ok := errors.AsType[*client.BindingError](err); ok {
+		return advice.New("bound-to-another", e, "Give each scenario a request_id or a ledger_path of its own.")
+	}
+	return err
+}
+
+func withoutLines(found agentic.Diagnostics) agentic.Diagnostics {
+	found = slices.Clone(found)
+	for i := range found {
+		found[i].Line, found[i].Column = 0, 0
+	}
+	return found
 }

@@ -24,14 +24,17 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/documents"
 	"github.com/agentic-go/agentic/internal/render"
+	"github.com/agentic-go/agentic/sqlite"
 )
 
 // The exit codes of every command.
@@ -61,6 +64,9 @@ func outcomeExit(o agentic.Outcome) int {
 // Main runs the command of this process and returns its exit code. SIGINT and
 // SIGTERM end its context once; a second one ends the process.
 func Main() int {
+	// Whoever stops reading the output must not end this process between the mark
+	// "attempted" and the POST: the write fails instead.
+	signal.Ignore(syscall.SIGPIPE)
 	log.SetOutput(io.Discard) // net/http quotes a service there (transport's package comment)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -71,6 +77,7 @@ func Main() int {
 		terminal: func() bool {
 			return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 		},
+		forget: func() error { return discardInput(os.Stdin.Fd()) },
 		sqlite: openSQLite,
 	}
 	return a.run(ctx, os.Args[1:])
@@ -81,38 +88,68 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
-	terminal       func() bool // a person can be asked: standard input and error are terminals
-	sqlite         func(ctx context.Context, path string) (ledger, error)
+	terminal       func() bool  // a person can be asked: standard input and error are terminals
+	forget         func() error // drops what was typed before the question
+	sqlite         func(ctx context.Context, c sqlite.Config) (ledger, error)
 
 	json  bool // --json: one JSON value on stdout
 	exit  int  // what the command came to, when it is not an error
 	began bool // the command line was understood, and the command's own function runs
 	mute  bool // standard output is broken
 
-	misused error  // a wrong command line that asked for help
-	begun   func() // the execution holds its request; see executing
+	misused   error  // a wrong command line that asked for help
+	unprinted error  // why a help text or a completion was not printed
+	begun     func() // the execution holds its request; see executing
 
 	ledgerArgs string // --ledger and scope as they were given, for commands that a person can copy
 	reachArgs  string // and the flags of reachFlags
+
+	names documents.Names // of the files behind diagnostics
 }
 
 // run executes one command line.
 func (a *app) run(ctx context.Context, args []string) int {
+	a.names = documents.Names{}
 	root := a.newRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = a.misused
+		err = errors.Join(a.misused, a.unprinted)
 	}
 	if err == nil {
 		return a.exit
 	}
-	// The flags after a wrong one were not read, but --json still counts.
-	a.json = a.json || slices.Contains(args, "--json")
+	a.json = a.json || asksForJSON(args)
 	if _, ok := errors.AsType[*advice.Error](err); !ok && !a.began {
 		err = advice.BadUsage(err.Error(), "See 'agentic --help'.")
 	}
 	return a.fail(err)
+}
+
+// asksForJSON looks for --json where the command line was not understood: the
+// flags after a wrong one were not read.
+func asksForJSON(args []string) (asked bool) {
+	for _, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if arg == "--json" {
+			asked = true
+		} else if value, ok := strings.CutPrefix(arg, "--json="); ok {
+			asked, _ = strconv.ParseBool(value)
+		}
+	}
+	return asked
+}
+
+// printer is standard output for cobra, which drops the error.
+type printer struct{ *app }
+
+func (p printer) Write(b []byte) (int, error) {
+	if p.unprinted == nil {
+		p.unprinted = p.print(b)
+	}
+	return len(b), nil
 }
 
 // errDeclined says that the person did not agree.

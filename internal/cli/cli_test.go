@@ -50,6 +50,18 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// The README counts the faults; normal is none.
+func TestReadmeCountsFaults(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("each of %d ways in which a service can misbehave", len(ticket.Faults())-1)
+	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), want) {
+		t.Errorf("README.md does not say %q", want)
+	}
+}
+
 // exits CODE PROGRAM ARG... runs a program that has to end with that exit code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

@@ -14,15 +14,16 @@ import (
 )
 
 // gate refuses what would need a question that nobody can be asked. It stands
-// before everything that reads, saves or sends.
-func (a *app) gate(yes bool, input string) error {
+// before everything that reads, saves or sends. stdinTaken says that a document or
+// the input is read from standard input.
+func (a *app) gate(yes, stdinTaken bool) error {
 	switch {
 	case yes:
 		return nil
 	case !a.terminal():
 		return advice.BadUsage("sending needs a person's agreement, and there is no terminal to ask on", "Give --yes when the action is already authorized.")
-	case input == "-":
-		return advice.BadUsage("standard input cannot hold both the input and your answer", "Give the input with --input @FILE, or --yes.")
+	case stdinTaken:
+		return advice.BadUsage("standard input cannot hold both what is to be read and your answer", "Give a file instead of '-', or --yes.")
 	}
 	return nil
 }
@@ -42,21 +43,30 @@ func (a *app) confirm(ctx context.Context, plan *agentic.Plan, in agentic.Input,
 		render.Field(&b, "  request ID", requestID)
 	}
 	render.Block(&b, "  input", in.Body())
-	b.WriteString("Send it? [y/N] ")
-	if _, err := a.stderr.Write(b.Bytes()); err != nil {
+	_, err := a.stderr.Write(b.Bytes())
+	if err == nil { // what was typed before the question is no answer to it
+		err = a.forget()
+	}
+	if err == nil {
+		_, err = a.stderr.Write([]byte("Send it? [y/N] "))
+	}
+	if err != nil {
 		return advice.New("output", fmt.Errorf("cannot ask: %w", err), "Look at the terminal, or give --yes when the action is already authorized.")
 	}
 	answer := make(chan string, 1)
 	go func() { // a read from a terminal does not end with a context
 		line, _ := bufio.NewReader(a.stdin).ReadString('\n')
-		answer <- strings.ToLower(strings.TrimSpace(line))
+		answer <- line
 	}()
 	select {
 	case <-ctx.Done():
 		a.say("")
 		return ctx.Err()
-	case s := <-answer:
-		if s == "y" || s == "yes" {
+	case line := <-answer:
+		if !strings.HasSuffix(line, "\n") {
+			a.say("") // the end of input ends no line
+		}
+		if s := strings.ToLower(strings.TrimSpace(line)); s == "y" || s == "yes" {
 			return nil
 		}
 		return errDeclined

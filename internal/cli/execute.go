@@ -78,9 +78,13 @@ func (a *app) settle(attempted bool, execute func() (client.Result, error)) erro
 		a.say("To ask again later: %s", escape.Quoted(again))
 		a.say("Do not start the action anew before a person has looked: it may have happened.")
 	}
-	if err := a.writeReceipt(res.Receipt); err != nil {
-		return advice.New("output", errors.Join(fmt.Errorf("request %s is %s, and its receipt is saved", res.RequestID, res.Receipt.Outcome), err),
-			"To print it again: "+again)
+	return a.saved(a.writeReceipt(res.Receipt), res.RequestID, string(res.Receipt.Outcome))
+}
+
+// saved says of a result that could not be printed where it is.
+func (a *app) saved(err error, requestID, result string) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return advice.New("output", errors.Join(fmt.Errorf("request %s is %s, and that is saved", requestID, result), err), "To see it: "+a.showCommand(requestID))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/agentic-go/agentic"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/escape"
 	"github.com/agentic-go/agentic/internal/render"
+	"github.com/agentic-go/agentic/sqlite"
 )
 
 // failure is an error as it is shown: for people on stderr, and with --json as
@@ -71,7 +73,7 @@ func (a *app) fail(err error) int {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "agentic: %s\n", escape.Terminal(f.Message))
 	for _, d := range f.Diagnostics {
-		render.Diagnostic(&b, d.Document, d)
+		render.Diagnostic(&b, a.names.Of(d.Document), d)
 	}
 	if f.Remedy != "" {
 		fmt.Fprintf(&b, "  %s\n", escape.Quoted(f.Remedy))
@@ -151,11 +153,16 @@ func (a *app) explain(err error) failure {
 		f.Message = `request ID "` + id.RequestID + `" is not 8 to 128 characters of A-Z, a-z, 0-9, _ and -`
 	case errors.As(err, &origin):
 		f.Code = "origin-not-approved"
-		f.Remedy = "If you trust this origin, approve it with --approve " + escape.Shell(origin.Origin) + loopbackHint(origin.Origin)
+		plain := unquoted(origin.Origin)
+		f.Message = strings.Replace(f.Message, origin.Origin, plain, 1)
+		f.Remedy = "If you trust this origin, approve it with --approve " + escape.Shell(plain) + loopbackHint(plain)
+		if why := neverApproved(plain); why != nil {
+			f.Remedy = "No --approve can help: the origin " + why.Error() + "."
+		}
 	case errors.Is(err, client.ErrLost):
 		f.Code, f.Remedy = "lost", "Look at 'agentic requests list --open' and resume the request."
 	case errors.Is(err, client.ErrLedger):
-		f.Code, f.Remedy = "ledger", "Mend this ledger and ask again. Until it can be read, nobody knows what was sent."
+		f.Code, f.Remedy = "ledger", ledgerRemedy(err)
 	case errors.Is(err, context.Canceled):
 		f.Code, f.Message, f.Remedy = "interrupted", "interrupted: nothing was sent by this command", "Run it again."
 	case errors.As(err, &file) && file.Op != "write":
@@ -196,8 +203,29 @@ func (a *app) explainUnsettled(f *failure, e *unsettledError) {
 		f.Remedy = "To see whether it was saved: " + a.showCommand(e.requestID)
 	}
 	if errors.Is(e.err, client.ErrLedger) {
-		f.Remedy = "Mend this ledger, and do not use another one for this action. " + f.Remedy
+		f.Remedy = ledgerRemedy(e.err) + " " + f.Remedy
 	}
+}
+
+// ledgerRemedy says what to do about a ledger, by what is the matter with it.
+// Never to use another one: that one knows nothing of what was sent.
+func ledgerRemedy(err error) string {
+	remedy := "Mend this ledger and ask again."
+	switch {
+	case errors.Is(err, sqlite.ErrNewer):
+		remedy = "Use the version of this program that wrote it, or a later one."
+	case errors.Is(err, sqlite.ErrCorrupt):
+		remedy = "Look whether it is the file that you mean. If it is, restore it from a copy, and start none of its actions anew before a person has looked at what the service has."
+	case errors.Is(err, sqlite.ErrFull):
+		remedy = "Make room on its disk and ask again."
+	case errors.Is(err, sqlite.ErrReadOnly):
+		remedy = "Look whether you may write to the file and its folder, and ask again."
+	case errors.Is(err, sqlite.ErrBusy):
+		remedy = "Find out which program has it open, such as with fuser or lsof, and ask again when that has ended."
+	case errors.Is(err, sqlite.ErrPlace):
+		return "Look at its name: a ledger is a file in a folder that is there or can be made."
+	}
+	return remedy + " Do not use another ledger for an action that may be in this one: it could be sent again."
 }
 
 // resumeCommand is the command that goes on with a request, ready to copy.
@@ -216,6 +244,20 @@ func withID(command, flags, requestID string) string {
 		return command + flags + " -- " + escape.Shell(requestID)
 	}
 	return command + " " + escape.Shell(requestID) + flags
+}
+
+// unquoted is the origin of a client.OriginError, which quotes what is not plain
+// text: it is escaped where it is shown, and once.
+func unquoted(origin string) string {
+	if plain, err := strconv.Unquote(origin); err == nil {
+		return plain
+	}
+	return origin
+}
+
+// neverApproved says why no host may approve an origin, or nil (section 2, D3).
+func neverApproved(origin string) error {
+	return agentic.CheckOrigin(origin, agentic.Options{AllowLoopback: true})
 }
 
 // loopbackHint names the flag that an http origin also needs.

@@ -42,7 +42,10 @@ func TestFail(t *testing.T) {
 		{&client.PreparedError{RequestID: "-request-1"}, "prepared", exitError, "agentic resume --ledger x --send -- -request-1"},
 		{&client.RequestIDError{RequestID: hostile}, "request-id", exitUsage, "another request ID"},
 		{&client.OriginError{Origin: "http://127.0.0.1:1", Reason: "no"}, "origin-not-approved", exitError, "--approve http://127.0.0.1:1 --allow-loopback"},
-		{&client.OriginError{Origin: "http://[::1]:80", Reason: "no"}, "origin-not-approved", exitError, "--approve 'http://[::1]:80' --allow-loopback"},
+		{&client.OriginError{Origin: "http://[::1]:81", Reason: "no"}, "origin-not-approved", exitError, "--approve 'http://[::1]:81' --allow-loopback"},
+		{&client.OriginError{Origin: "http://[::1]:80", Reason: "no"}, "origin-not-approved", exitError, "No --approve can help: the origin names the default port"},
+		{&client.OriginError{Origin: "http://a.example", Reason: "no"}, "origin-not-approved", exitError, "HTTP is for localhost, 127.0.0.1 and [::1] only"},
+		{&client.OriginError{Origin: `"https://\x1b"`, Reason: "no"}, "origin-not-approved", exitError, "not visible ASCII"},
 		{fmt.Errorf("first: %w", &client.OriginError{Origin: "https://a.example", Reason: hostile}), "origin-not-approved", exitError, "--approve https://a.example"},
 		{&client.InterruptedError{RequestID: "request-1", Saved: true, Err: context.Canceled}, "interrupted", exitError, "agentic resume request-1 --ledger x"},
 		{&client.InterruptedError{RequestID: "request-1", Err: context.Canceled}, "interrupted", exitError, "agentic requests show request-1 --ledger x"},
@@ -82,7 +85,7 @@ func TestFailUnsettled(t *testing.T) {
 	const (
 		resume = "agentic resume request-1 --ledger x --approve https://a.example"
 		show   = "agentic requests show request-1 --ledger x\n"
-		mend   = "Mend this ledger, and do not use another one for this action."
+		mend   = "Mend this ledger and ask again. Do not use another ledger for an action that may be in this one"
 		may    = "the action may have been sent as request request-1"
 		before = "nothing was sent by this command, and request request-1 may have been sent before it"
 		saved  = "nothing was sent by this command, and request request-1 may be saved"

@@ -58,23 +58,27 @@ func (a *app) header(specs []string) (http.Header, error) {
 	h := make(http.Header)
 	for _, spec := range specs {
 		name, variable, ok := strings.Cut(spec, "=")
-		usage := func(problem string) error {
-			return advice.BadUsage("--header-from-env "+spec+": "+problem, "Write it as --header-from-env 'Authorization=TOKEN_VARIABLE'.")
+		usage := func(problem, remedy string) error {
+			return advice.BadUsage("--header-from-env "+spec+": "+problem, remedy)
 		}
 		switch {
 		case !ok || variable == "" || !httpguts.ValidHeaderFieldName(name):
-			return nil, usage("it is not NAME=VARIABLE with the name of a header")
+			return nil, usage("it is not NAME=VARIABLE with the name of a header", "Write it as --header-from-env 'Authorization=TOKEN_VARIABLE'.")
 		case transport.ReservedHeader(name):
-			return nil, usage("this header is not for credentials")
+			return nil, usage("this header is not for credentials", "Name the header that carries the credential, such as Authorization.")
+		case h.Get(name) != "":
+			return nil, usage("this header is given twice", "Name each header once; the case of its letters does not count.")
 		}
 		value, ok := a.lookupEnv(variable)
 		switch {
-		case !ok || value == "":
-			return nil, usage("the environment variable " + variable + " is not set")
+		case !ok:
+			return nil, usage("the environment variable "+variable+" is not set", "Set it for this command, or leave the header out.")
+		case value == "":
+			return nil, usage("the environment variable "+variable+" is empty", "Give it a value for this command, or leave the header out.")
 		case !httpguts.ValidHeaderFieldValue(value) || value != strings.TrimSpace(value):
-			return nil, usage("the value of " + variable + " cannot be sent in a header; look for a line break or blanks around it")
+			return nil, usage("the value of "+variable+" cannot be sent in a header", "Look for a line break or blanks around it.")
 		}
-		h.Add(name, value)
+		h.Set(name, value)
 	}
 	return h, nil
 }
@@ -95,10 +99,10 @@ func (f *reachFlags) transport(origin string, h http.Header) (*transport.Transpo
 	})
 	if e, ok := errors.AsType[*client.OriginError](err); ok {
 		remedy := "Write it as scheme, host and port alone, such as https://support.example."
-		if !f.allowLoopback && strings.HasPrefix(e.Origin, "http://") {
+		if neverApproved(unquoted(e.Origin)) == nil {
 			remedy = "For a service on this machine add --allow-loopback."
 		}
-		return nil, advice.BadUsage("--approve "+e.Origin+": "+e.Reason, remedy)
+		return nil, advice.BadUsage("--approve "+unquoted(e.Origin)+": "+e.Reason, remedy)
 	}
 	return t, err
 }
@@ -126,7 +130,10 @@ const maxScopeBytes = 256
 // check refuses a scope that client.New refuses, before anything is opened.
 func (f *ledgerFlags) check() error {
 	for _, part := range []struct{ flag, value string }{{"--principal", f.principal}, {"--environment", f.environment}} {
-		if len(part.value) > maxScopeBytes || !utf8.ValidString(part.value) {
+		switch {
+		case strings.TrimSpace(part.value) == "":
+			return advice.BadUsage(part.flag+" is blank", "Give a name, or leave it out for "+defaultScope+".")
+		case len(part.value) > maxScopeBytes || !utf8.ValidString(part.value):
 			return advice.BadUsage(fmt.Sprintf("%s is not UTF-8 of at most %d bytes", part.flag, maxScopeBytes), "Give a shorter name.")
 		}
 	}
@@ -154,21 +161,26 @@ func (f *ledgerFlags) args() string {
 // ledgerPath is the place of the ledger: the flag, AGENTIC_LEDGER, or the state
 // folder of the XDG Base Directory Specification.
 func (a *app) ledgerPath(flag string) (string, error) {
-	if flag != "" {
-		return flag, nil
+	env := func(name string) string {
+		value, _ := a.lookupEnv(name)
+		return value
 	}
-	if p, _ := a.lookupEnv("AGENTIC_LEDGER"); p != "" {
-		return p, nil
+	for _, path := range []string{flag, env("AGENTIC_LEDGER")} {
+		switch {
+		case path == ":memory:", strings.HasPrefix(path, "file:"):
+			return "", advice.BadUsage("the ledger "+path+" is not the name of a file", "Give a file that stays: what it forgets could be sent again. A file of this name is ./"+path+".")
+		case path != "":
+			return path, nil
+		}
 	}
-	// A relative XDG_STATE_HOME is to be ignored.
-	if dir, _ := a.lookupEnv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+	// A relative folder is to be ignored: the next command may run elsewhere.
+	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "agentic", "ledger.db"), nil
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", advice.BadUsage("there is no place for the ledger: "+err.Error(), "Give one with --ledger FILE or AGENTIC_LEDGER.")
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "agentic", "ledger.db"), nil
 	}
-	return filepath.Join(home, ".local", "state", "agentic", "ledger.db"), nil
+	return "", advice.BadUsage("there is no place for the ledger: neither XDG_STATE_HOME nor the home folder is an absolute path", "Give one with --ledger FILE or AGENTIC_LEDGER.")
 }
 
 // ledger is an open ledger. What it says is durable when it says it, so an error of
@@ -178,8 +190,8 @@ type ledger struct {
 	close func() error
 }
 
-func openSQLite(ctx context.Context, path string) (ledger, error) {
-	l, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+func openSQLite(ctx context.Context, c sqlite.Config) (ledger, error) {
+	l, err := sqlite.Open(ctx, c)
 	if err != nil {
 		return ledger{}, err
 	}
@@ -192,25 +204,21 @@ func (a *app) openLedger(ctx context.Context, flag string) (ledger, error) {
 	if err != nil {
 		return ledger{}, err
 	}
-	l, err := a.sqlite(ctx, path)
-	if err != nil && ctx.Err() == nil {
-		err = advice.New("ledger", err, "Mend it, or for an action that was never started give another place with --ledger. Until it can be read, nobody knows what was sent.")
-	}
-	return l, err
+	return a.sqlite(ctx, sqlite.Config{Path: path})
 }
 
 // openSavedLedger opens a ledger that has to be there: a mistyped name must not
-// look like a ledger without requests.
-func (a *app) openSavedLedger(ctx context.Context, flag string) (ledger, error) {
+// look like a ledger without requests. With readOnly nothing of it is changed.
+func (a *app) openSavedLedger(ctx context.Context, flag string, readOnly bool) (ledger, error) {
 	path, err := a.ledgerPath(flag)
 	if err != nil {
 		return ledger{}, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return ledger{}, advice.New("ledger", fmt.Errorf("there is no ledger at %s", path),
 			"Give its place with --ledger or AGENTIC_LEDGER; 'agentic run' makes one.")
 	}
-	return a.openLedger(ctx, flag)
+	return a.sqlite(ctx, sqlite.Config{Path: path, ReadOnly: readOnly})
 }
 
 // closeLedger says on stderr alone that a ledger did not close well: the result may

@@ -167,9 +167,10 @@ func TestAdapterRefuses(t *testing.T) {
 		return fmt.Sprintf(`{"profile": %s, "openapi": %s, "request_id": "scenario-1", "input": {"subject": "x"}, "ledger_path": %q%s}`,
 			ticket.Profile(origin), ticket.OpenAPI(origin), filepath.Join(t.TempDir(), "ledger"), more)
 	}
-	for _, tt := range []struct{ name, stdin, want string }{
+	for _, tt := range []struct{ name, stdin, want string }{ // want and a remedy
 		{"nothing", "", "not a scenario"},
 		{"a member given twice", whole(origin, `, "request_id": "scenario-2"`), "duplicate member"},
+		{"a hostile member given twice", "{\n\"\\u001b\": 1, \"\\u001b\": 2}", "not a scenario: duplicate member name in line 2, column 14"},
 		{"a wrong type", whole(origin, `, "test_crash_after_submit": "yes"`), `"test_crash_after_submit" is string, not boolean`},
 		{"a missing member", `{"profile": {}}`, `"openapi" is nothing, not object`},
 		{"an origin that is not on loopback", whole("https://support.example", ""), "not http on loopback"},
@@ -180,8 +181,8 @@ func TestAdapterRefuses(t *testing.T) {
 			cmd := command(t, "adapter")
 			cmd.Stdin = strings.NewReader(tt.stdin)
 			code, out, diag := exitOf(t, cmd)
-			if code != exitError || out != "" || !strings.Contains(diag, tt.want) {
-				t.Errorf("exit code %d, stdout %q, stderr %q; want 1 and %q", code, out, diag, tt.want)
+			if code != exitError || out != "" || !strings.Contains(diag, tt.want) || strings.Count(diag, "\n  ") < 1 {
+				t.Errorf("exit code %d, stdout %q, stderr %q; want 1, a remedy and %q", code, out, diag, tt.want)
 			}
 		})
 	}
@@ -205,10 +206,8 @@ func TestDemoFaults(t *testing.T) {
 	for _, f := range ticket.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			var out, diag bytes.Buffer
-			a := &app{stdout: &out, stderr: &diag, lookupEnv: os.LookupEnv, terminal: func() bool { return false }, sqlite: openSQLite}
-			code := a.run(t.Context(), []string{"demo", "--fault", f.Name, "--json"})
-			check(t, f, code, out.String(), diag.String())
+			code, out, diag := runHere(t, "demo", "--fault", f.Name, "--json")
+			check(t, f, code, out, diag)
 		})
 		if slices.Contains([]string{"normal", "late", "failed", "pending", "wrong-evidence"}, f.Name) {
 			t.Run(f.Name+" and a crash", func(t *testing.T) {

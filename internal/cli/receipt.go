@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,16 +27,16 @@ Only the form is checked: whether the receipt is true is for its reader to judge
 outcome.`,
 		Example: "  agentic receipt check receipt.json\n  agentic run ... --json | agentic receipt check -",
 		Args:    arguments(1, 1, "FILE"),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.checkReceipt(args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.checkReceipt(cmd.Context(), args[0]) },
 	}
 	a.jsonFlag(check)
 	cmd.AddCommand(check)
-	asGroup(cmd)
+	a.asGroup(cmd)
 	return cmd
 }
 
-func (a *app) checkReceipt(name string) error {
-	data, err := documents.Read(a.stdin, name, maxReceiptFile)
+func (a *app) checkReceipt(ctx context.Context, name string) error {
+	data, err := documents.Read(ctx, a.stdin, name, maxReceiptFile)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (a *app) checkReceipt(name string) error {
 			Outcome     agentic.Outcome     `json:"outcome,omitempty"`
 			RequestID   string              `json:"request_id,omitempty"`
 			Diagnostics agentic.Diagnostics `json:"diagnostics"`
-		}{r != nil, outcomeOf(r), requestOf(r), unique(found)})
+		}{r != nil, outcomeOf(r), requestOf(r), render.Unique(found)})
 	}
 	var b bytes.Buffer
 	for _, d := range found {
@@ -62,14 +63,7 @@ func (a *app) checkReceipt(name string) error {
 		fmt.Fprintf(&b, "invalid: %s\n", render.Count(found))
 		return a.print(b.Bytes())
 	}
-	render.Field(&b, "request", r.RequestID)
-	render.Field(&b, "action", r.ActionID+" of "+r.Origin)
-	render.Field(&b, "outcome", string(r.Outcome))
-	render.Field(&b, "observed", r.ObservedAt)
-	render.Field(&b, "reason", r.Reason)
-	if r.Evidence != nil {
-		render.Field(&b, "evidence", r.Evidence.URL+" in state "+r.Evidence.State)
-	}
+	b.Write(render.Summary(*r))
 	fmt.Fprintln(&b, "valid: the form of a receipt; whether it is true is for its reader to judge")
 	return a.print(b.Bytes())
 }

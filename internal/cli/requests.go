@@ -16,7 +16,7 @@ import (
 func (a *app) newRequests() *cobra.Command {
 	cmd := &cobra.Command{Use: "requests", Short: "Look at saved requests", Long: "Look at the requests in the ledger. Nothing is sent and nothing is changed."}
 	cmd.AddCommand(a.newRequestsList(), a.newRequestsShow())
-	asGroup(cmd)
+	a.asGroup(cmd)
 	return cmd
 }
 
@@ -59,7 +59,7 @@ func (a *app) listRequests(ctx context.Context, lf ledgerFlags, filter client.Fi
 	if err := lf.check(); err != nil {
 		return err
 	}
-	l, err := a.openSavedLedger(ctx, lf.path)
+	l, err := a.openSavedLedger(ctx, lf.path, true)
 	if err != nil {
 		return err
 	}
@@ -101,21 +101,22 @@ func (a *app) showRequest(ctx context.Context, id string, lf ledgerFlags) error 
 	if err := errors.Join(lf.check(), checkRequestID(id)); err != nil {
 		return err
 	}
-	l, err := a.openSavedLedger(ctx, lf.path)
+	l, err := a.openSavedLedger(ctx, lf.path, true)
 	if err != nil {
-		return err
+		return unsettled(err, id, false, true)
 	}
 	defer a.closeLedger(l)
 	rec, err := l.Load(ctx, lf.scope(), id)
 	if err != nil {
 		return unsettled(err, id, false, true)
 	}
-	return a.writeRecord(rec)
+	return a.writeRecord(rec, "")
 }
 
 // writeRecord prints a request, as JSON or for people.
-func (a *app) writeRecord(rec *client.Record) error {
+func (a *app) writeRecord(rec *client.Record, unchecked string) error {
 	r := render.NewRecord(rec)
+	r.Unchecked = unchecked
 	if a.json {
 		return a.writeJSON(r)
 	}

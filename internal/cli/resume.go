@@ -36,7 +36,7 @@ func (a *app) newResume() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.ledgerArgs, a.reachArgs = ledger.args(), reach.args()
 			if send {
-				if err := a.gate(yes, ""); err != nil {
+				if err := a.gate(yes, false); err != nil {
 					return err
 				}
 			}
@@ -64,9 +64,9 @@ func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledger
 	if err != nil {
 		return err
 	}
-	l, err := a.openSavedLedger(ctx, lf.path)
+	l, err := a.openSavedLedger(ctx, lf.path, false)
 	if err != nil {
-		return err
+		return unsettled(err, id, false, true)
 	}
 	defer a.closeLedger(l)
 	rec, err := l.Load(ctx, lf.scope(), id)

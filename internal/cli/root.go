@@ -43,7 +43,7 @@ func (a *app) newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
+	root.SetOut(printer{a})
 	root.SetErr(a.stderr)
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.began = true }
 	root.SetFlagErrorFunc(flagError)
@@ -53,13 +53,14 @@ func (a *app) newRoot() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
-			asGroup(cmd)
+			a.asGroup(cmd)
 			for _, shell := range cmd.Commands() {
 				shell.Args = arguments(0, 0, "")
 			}
 		}
 	}
-	asGroup(root)
+	a.asGroup(root)
+	singleValues(root)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		// --help does not make a command of what is none.
@@ -77,6 +78,11 @@ func seeHelp(cmd *cobra.Command) string { return "See '" + cmd.CommandPath() + "
 // flagError is an error of pflag without its quoting, which would be escaped twice.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		for _, problem := range []error{errTwice, errEmpty} {
+			if errors.Is(err, problem) {
+				return advice.BadUsage("--"+e.GetFlag().Name+" "+problem.Error(), seeHelp(cmd))
+			}
+		}
 		return advice.BadUsage("--"+e.GetFlag().Name+` cannot be "`+e.GetValue()+`"`, seeHelp(cmd))
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && e.GetSpecifiedShortnames() != "" {
@@ -118,7 +124,9 @@ func newHelp(root *cobra.Command) *cobra.Command {
 
 // asGroup makes a command that has only subcommands: without a known one it is a
 // usage error, because exit code 0 stands for a verified success.
-func asGroup(cmd *cobra.Command) {
+func (a *app) asGroup(cmd *cobra.Command) {
+	a.jsonFlag(cmd) // wherever it stands, it is never taken for a flag with a value
+	_ = cmd.Flags().MarkHidden("json")
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -70,11 +70,11 @@ func (f *runFlags) add(a *app, cmd *cobra.Command) {
 }
 
 // completeAction offers the actions of the profile that is already typed.
-func (a *app) completeAction(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) completeAction(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 || documents.IsURL(args[0]) || args[0] == "-" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	data, err := documents.Read(a.stdin, args[0], agentic.MaxProfileBytes)
+	data, err := documents.Read(cmd.Context(), a.stdin, args[0], agentic.MaxProfileBytes)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -126,6 +126,8 @@ type session struct {
 	ledger ledger
 	plan   *agentic.Plan
 	input  agentic.Input
+
+	unchecked string // why the input was not checked against the request schema
 }
 
 // maxInputFile bounds what is read as an input; agentic.Plan.CheckInput has the
@@ -133,14 +135,13 @@ type session struct {
 const maxInputFile = 1 << 20
 
 // readInput gives the action's input from --input: JSON, @FILE or -.
-func (a *app) readInput(flag string) ([]byte, error) {
-	switch {
-	case flag == "-":
-		return documents.Read(a.stdin, "-", maxInputFile)
-	case strings.HasPrefix(flag, "@"):
-		return documents.Read(a.stdin, flag[1:], maxInputFile)
+func (a *app) readInput(ctx context.Context, flag string) ([]byte, error) {
+	name, file := strings.CutPrefix(flag, "@")
+	if !file && flag != "-" {
+		return []byte(flag), nil
 	}
-	return []byte(flag), nil
+	a.names["input"] = name
+	return documents.Read(ctx, a.stdin, name, maxInputFile)
 }
 
 // check refuses flags that cannot be acted on, before anything is read.
@@ -148,8 +149,8 @@ func (f *runFlags) check(profile string) error {
 	switch {
 	case f.input == "":
 		return advice.BadUsage("--input is missing", "Give the action's input as --input JSON, --input @FILE or --input -.")
-	case profile == "-" && f.input == "-":
-		return advice.BadUsage("standard input cannot hold both the profile and the input", "Save one of them to a file.")
+	case f.fromStdin(profile) > 1:
+		return advice.BadUsage("standard input can hold only one of the profile, the OpenAPI document and the input", "Save the others to files.")
 	case f.requestID != "":
 		if err := checkRequestID(f.requestID); err != nil {
 			return err
@@ -177,7 +178,7 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 	if err != nil {
 		return nil, err
 	}
-	input, err := a.readInput(f.input)
+	input, err := a.readInput(ctx, f.input)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +187,7 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 		return nil, err
 	}
 	defer t.CloseIdleConnections()
-	source := documents.Source{Stdin: a.stdin, Transport: t, Options: agentic.Options{AllowLoopback: f.allowLoopback}}
+	source := documents.Source{Stdin: a.stdin, Transport: t, Names: a.names, Options: agentic.Options{AllowLoopback: f.allowLoopback}}
 	plan, err := source.Plan(ctx, profile, f.openapi, f.action)
 	if err != nil {
 		return nil, err
@@ -196,53 +197,59 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 		return nil, err
 	}
 	in, err := plan.CheckInput(input)
+	if e, ok := errors.AsType[*agentic.InputError](err); ok {
+		e.Diagnostics = documents.Truthful(e.Diagnostics, input, maxInputFile)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkSchema(plan, in); err != nil {
+	unchecked, err := a.checkSchema(plan, in)
+	if err != nil {
 		return nil, err
 	}
 	l, err := a.openLedger(ctx, f.path)
 	if err != nil {
-		return nil, err
+		return nil, unsettled(err, f.requestID, false, true)
 	}
 	c, err := a.newClient(l, plan.Origin, header, &f.reachFlags, &f.ledgerFlags)
 	if err != nil {
 		a.closeLedger(l)
 		return nil, err
 	}
-	return &session{c, l, plan, in}, nil
+	return &session{c, l, plan, in, unchecked}, nil
 }
 
 // warn shows what does not make a pair of documents unusable.
 func (a *app) warn(ds agentic.Diagnostics) {
 	var b bytes.Buffer
 	for _, d := range ds {
-		render.Diagnostic(&b, d.Document, d)
+		render.Diagnostic(&b, a.names.Of(d.Document), d)
 	}
 	_, _ = a.stderr.Write(b.Bytes()) // warnings are not worth an error
 }
 
 // checkSchema keeps an input at home that the OpenAPI document does not allow
-// (D18). A schema that cannot be checked is the service's to judge.
-func (a *app) checkSchema(plan *agentic.Plan, in agentic.Input) error {
+// (D18). What a schema that cannot be checked has to say is for the service to
+// judge; unchecked says why then, in at most 300 characters.
+func (a *app) checkSchema(plan *agentic.Plan, in agentic.Input) (unchecked string, err error) {
 	schema := plan.RequestSchema()
 	if schema == nil {
-		return nil
+		return "", nil
 	}
 	found, err := inputschema.Check(schema, in.Body())
 	if err != nil {
-		a.say("the input was not checked against the request schema: %s", escape.Bounded(render.OneLine(err.Error()), 300))
-		return nil
+		unchecked = escape.Bounded(render.OneLine(err.Error()), 300)
+		a.say("the input was not checked against the request schema: %s", unchecked)
+		return unchecked, nil
 	}
 	if found.HasErrors() {
-		return &agentic.InputError{Diagnostics: found}
+		return "", &agentic.InputError{Diagnostics: found}
 	}
-	return nil
+	return "", nil
 }
 
 func (a *app) runAction(ctx context.Context, profile string, f *runFlags) error {
-	if err := a.gate(f.yes, stdinUse(profile, f.input)); err != nil {
+	if err := a.gate(f.yes, f.fromStdin(profile) > 0); err != nil {
 		return err
 	}
 	s, err := a.begin(ctx, profile, f)
@@ -253,12 +260,14 @@ func (a *app) runAction(ctx context.Context, profile string, f *runFlags) error 
 	return a.execute(ctx, s, f)
 }
 
-// stdinUse is "-" when a document or the input is read from standard input.
-func stdinUse(profile, input string) string {
-	if profile == "-" {
-		return profile
+// fromStdin counts what is to be read from standard input.
+func (f *runFlags) fromStdin(profile string) (n int) {
+	for _, name := range []string{profile, f.openapi, strings.TrimPrefix(f.input, "@")} {
+		if name == "-" {
+			n++
+		}
 	}
-	return input
+	return n
 }
 
 func (a *app) execute(ctx context.Context, s *session, f *runFlags) error {
@@ -299,5 +308,5 @@ func (a *app) prepareAction(ctx context.Context, profile string, f *runFlags) er
 	if rec.State == client.Prepared {
 		a.say("To send it: %s", escape.Quoted(a.resumeCommand(rec.RequestID, " --send")))
 	}
-	return a.writeRecord(rec)
+	return a.saved(a.writeRecord(rec, s.unchecked), rec.RequestID, "prepared")
 }

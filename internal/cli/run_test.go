@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentic-go/agentic/internal/demo"
 	"github.com/agentic-go/agentic/internal/ticket"
@@ -83,6 +85,34 @@ func TestHeaderFromEnv(t *testing.T) {
 		if code, _, diag := exitOf(t, cmd); code != exitUsage || !strings.Contains(diag, "TEST_TOKEN") || strings.Contains(diag, "lines") {
 			t.Errorf("value %q: exit code %d, stderr %s", value, code, diag)
 		}
+	}
+}
+
+// What a service sends without being asked is in no output, also not by way of the
+// standard logger, where net/http quotes it.
+func TestUnsolicitedAnswer(t *testing.T) {
+	const noise = "\x1b[2Jsomebody's words"
+	origin := between(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if !strings.HasPrefix(r.URL.Path, "/requests/") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		const pending = `{"request_id":"request-1","status":"pending","resource_id":null}`
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(pending), pending)
+		time.Sleep(20 * time.Millisecond) // the client waits 100 ms for its next check
+		_, _ = fmt.Fprint(conn, noise)
+		_, _ = conn.Read(make([]byte, 1)) // until the client has had enough
+	})
+	cmd := command(t, "run", origin+"/agentic.json", "--approve", origin, "--allow-loopback", "--input", `{"subject":"x"}`, "--yes", "--request-id", "request-1")
+	code, out, diag := exitOf(t, cmd)
+	if code != exitPending || strings.Contains(out+diag, "somebody") || strings.Contains(diag, "nsolicited") {
+		t.Errorf("exit code %d, stdout %s, stderr %s", code, out, diag)
 	}
 }
 

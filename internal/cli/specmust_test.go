@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,12 +20,17 @@ import (
 // Tests of single sentences of section 2 that only the whole command can show.
 // docs/SPEC-MAP.md names them.
 
+// testApp is the command in this process, without a terminal.
+func testApp(stdout, stderr io.Writer) *app {
+	return &app{stdout: stdout, stderr: stderr, lookupEnv: os.LookupEnv, terminal: func() bool { return false },
+		forget: func() error { return nil }, sqlite: openSQLite}
+}
+
 // runHere runs the command in this process.
 func runHere(t *testing.T, args ...string) (code int, out, diag string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdout: &stdout, stderr: &stderr, lookupEnv: os.LookupEnv, terminal: func() bool { return false }, sqlite: openSQLite}
-	code = a.run(t.Context(), args)
+	code = testApp(&stdout, &stderr).run(t.Context(), args)
 	return code, stdout.String(), stderr.String()
 }
 

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -36,22 +38,37 @@ func openTerminal(t *testing.T) (person, process *os.File) {
 	return person, process
 }
 
-// converse runs a command on a terminal, gives the answer, and returns what the
-// terminal showed.
-func converse(t *testing.T, cmd *exec.Cmd, answer string) (code int, stdout, shown string) {
+// converse runs a command on a terminal, types early before it starts, gives the
+// answer when it is asked, and returns what the terminal showed.
+func converse(t *testing.T, cmd *exec.Cmd, early, answer string) (code int, stdout, shown string) {
 	t.Helper()
 	person, process := openTerminal(t)
 	var out strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = process, &out, process
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // Ctrl-C is a signal then
+	if _, err := io.WriteString(person, early); err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	process.Close()
-	if _, err := io.WriteString(person, answer); err != nil {
-		t.Fatal(err)
+	var all []byte
+	asked := false
+	for b := make([]byte, 1<<10); ; {
+		n, err := person.Read(b) // ends with EIO when the process does
+		all = append(all, b[:n]...)
+		if err != nil {
+			break
+		}
+		if !asked && bytes.Contains(all, []byte("Send it? [y/N] ")) {
+			asked = true
+			if _, err := io.WriteString(person, answer); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	all, _ := io.ReadAll(person) // ends with EIO when the process does
-	_ = cmd.Wait()               // the exit code is compared by the caller
+	_ = cmd.Wait() // the exit code is compared by the caller
 	return cmd.ProcessState.ExitCode(), out.String(), string(all)
 }
 
@@ -82,7 +99,8 @@ func TestQuestion(t *testing.T) {
 		{"no", run, "n\n", exitError, 0, []string{"you did not agree, so nothing was sent"}},
 		{"nothing", run, "\n", exitError, 0, []string{"you did not agree"}},
 		{"something else", run, "yesterday\n", exitError, 0, []string{"you did not agree"}},
-		{"interrupt", run, "\x04", exitError, 0, []string{"you did not agree"}},
+		{"end of input", run, "\x04", exitError, 0, []string{"Send it? [y/N] \r\nagentic: you did not agree"}},
+		{"interrupt", run, "\x03", exitError, 0, []string{"\r\nagentic: interrupted: nothing was sent by this command"}},
 		{"prepare asks nothing", append([]string{"prepare"}, append(run[1:], "--request-id", "prepared-1")...), "", exitOK, 0, nil},
 		{"resume --send, no", append([]string{"resume", "prepared-1", "--send"}, reach...), "n\n", exitError, 0, []string{"request ID  prepared-1", "you did not agree"}},
 		{"resume --send, yes", append([]string{"resume", "prepared-1", "--send"}, reach...), "yes\n", exitOK, 1, []string{`"subject": "Printer"`}},
@@ -90,9 +108,10 @@ func TestQuestion(t *testing.T) {
 			"This would be sent, once:", "origin      " + s.Origin, "action      create-ticket", `Create \x1b[31ma \u202esupport ticket`,
 			"principal   default", "environment default", `"subject": "Printer"`, "Send it? [y/N]"}},
 		{"what was attempted is not asked about", append(run, "--request-id", "agreed-1"), "", exitOK, 2, []string{"already saved: it is not sent again"}},
+		{"an ID that is none is not asked about", append(run, "--request-id", "short"), "", exitUsage, 2, []string{"is not 8 to 128 characters"}},
 		{"standard input is taken", append([]string{"run", profile, "--input", "-"}, reach...), "", exitUsage, 2, []string{"cannot hold both"}},
 	} {
-		code, out, shown := converse(t, command(t, tt.args...), tt.answer)
+		code, out, shown := converse(t, command(t, tt.args...), "", tt.answer)
 		if code != tt.code {
 			t.Errorf("%s: exit code %d, want %d; the terminal showed:\n%q", tt.name, code, tt.code, shown)
 		}
@@ -100,6 +119,9 @@ func TestQuestion(t *testing.T) {
 			if !strings.Contains(shown, want) {
 				t.Errorf("%s: the terminal showed no %q:\n%s", tt.name, want, shown)
 			}
+		}
+		if tt.code == exitUsage && strings.Contains(shown, "Send it?") {
+			t.Errorf("%s: was asked:\n%s", tt.name, shown)
 		}
 		if strings.ContainsAny(shown+out, "\x1b\u202e") {
 			t.Errorf("%s: the publisher's words drive the terminal: %q", tt.name, shown)

@@ -1,8 +1,7 @@
 package cli
 
 import (
-	"bytes"
-	"fmt"
+	"context"
 
 	"github.com/spf13/cobra"
 
@@ -30,12 +29,12 @@ func (a *app) newValidate() *cobra.Command {
 		Long:    validateHelp,
 		Example: "  agentic validate agentic.json openapi.json\n  curl -s https://support.example/agentic.json | agentic validate - --json",
 		Args:    arguments(1, 2, "PROFILE [OPENAPI]"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			openapi := ""
 			if len(args) == 2 {
 				openapi = args[1]
 			}
-			return a.validate(args[0], openapi, opts)
+			return a.validate(cmd.Context(), args[0], openapi, opts)
 		},
 	}
 	cmd.Flags().BoolVar(&opts.AllowLoopback, "allow-loopback", false, "accept an http origin on localhost, 127.0.0.1 or [::1]")
@@ -43,23 +42,7 @@ func (a *app) newValidate() *cobra.Command {
 	return cmd
 }
 
-// validation is the result of validate.
-type validation struct {
-	Valid       bool                `json:"valid"`
-	Checked     []string            `json:"checked"` // "profile", and "openapi" when it was given
-	Origin      string              `json:"origin,omitempty"`
-	Digest      string              `json:"digest,omitempty"` // of the profile
-	Actions     []validAction       `json:"actions"`
-	Diagnostics agentic.Diagnostics `json:"diagnostics"`
-}
-
-type validAction struct {
-	ID          string `json:"id"`
-	Description string `json:"description"`
-	Submit      string `json:"submit,omitempty"` // URL of the POST; only when bound
-}
-
-func (a *app) validate(profile, openapi string, opts agentic.Options) error {
+func (a *app) validate(ctx context.Context, profile, openapi string, opts agentic.Options) error {
 	for _, name := range []string{profile, openapi} {
 		if documents.IsURL(name) {
 			return advice.BadUsage("validate reads files, not "+name, "Save it first, such as with curl -o agentic.json.")
@@ -68,26 +51,27 @@ func (a *app) validate(profile, openapi string, opts agentic.Options) error {
 	if profile == "-" && openapi == "-" {
 		return advice.BadUsage("standard input cannot hold both documents", "Save one of them to a file.")
 	}
-	data, err := documents.Read(a.stdin, profile, agentic.MaxProfileBytes)
+	data, err := documents.Read(ctx, a.stdin, profile, agentic.MaxProfileBytes)
 	if err != nil {
 		return err
 	}
-	v := validation{Checked: []string{"profile"}, Actions: []validAction{}}
+	v := render.Validation{Checked: []string{"profile"}, Actions: []render.ValidAction{}}
 	p, found := agentic.ParseProfile(data, opts)
+	found = documents.Truthful(found, data, agentic.MaxProfileBytes)
 	var doc *agentic.OpenAPI
 	if openapi != "" {
 		v.Checked = append(v.Checked, "openapi")
-		if data, err = documents.Read(a.stdin, openapi, agentic.MaxOpenAPIBytes); err != nil {
+		if data, err = documents.Read(ctx, a.stdin, openapi, agentic.MaxOpenAPIBytes); err != nil {
 			return err
 		}
 		var ds agentic.Diagnostics
 		doc, ds = agentic.ParseOpenAPI(data)
-		found = append(found, ds...)
+		found = append(found, documents.Truthful(ds, data, agentic.MaxOpenAPIBytes)...)
 	}
 	if p != nil {
 		v.Origin, v.Digest = p.Origin, p.Digest()
 		for _, action := range p.Actions {
-			va := validAction{ID: action.ID, Description: action.Description}
+			va := render.ValidAction{ID: action.ID, Description: action.Description}
 			if doc != nil {
 				plan, ds := agentic.Bind(p, action.ID, doc)
 				found = append(found, ds...)
@@ -98,7 +82,7 @@ func (a *app) validate(profile, openapi string, opts agentic.Options) error {
 			v.Actions = append(v.Actions, va)
 		}
 	}
-	v.Diagnostics = unique(found)
+	v.Diagnostics = render.Unique(found)
 	v.Valid = !v.Diagnostics.HasErrors()
 	if !v.Valid {
 		a.exit = exitError
@@ -106,49 +90,5 @@ func (a *app) validate(profile, openapi string, opts agentic.Options) error {
 	if a.json {
 		return a.writeJSON(v)
 	}
-	return a.print(v.text(profile, openapi))
-}
-
-// unique leaves out what several actions have in common.
-func unique(found agentic.Diagnostics) agentic.Diagnostics {
-	seen := make(map[agentic.Diagnostic]bool)
-	list := agentic.Diagnostics{}
-	for _, d := range found {
-		if !seen[d] {
-			seen[d] = true
-			list = append(list, d)
-		}
-	}
-	return list
-}
-
-func (v validation) text(profile, openapi string) []byte {
-	var b bytes.Buffer
-	for _, d := range v.Diagnostics {
-		file := profile
-		if d.Document == "openapi" {
-			file = openapi
-		}
-		render.Diagnostic(&b, file, d)
-	}
-	if v.Origin != "" {
-		render.Field(&b, "origin", v.Origin)
-	}
-	for _, action := range v.Actions {
-		render.Field(&b, "action", action.ID)
-		render.Field(&b, "", action.Description)
-		if action.Submit != "" {
-			render.Field(&b, "", "POST "+action.Submit)
-		}
-	}
-	what := "the profile and its OpenAPI binding"
-	if len(v.Checked) == 1 {
-		what = "the profile alone; give its OpenAPI document as well to check the binding"
-	}
-	verdict := "valid"
-	if !v.Valid {
-		verdict = "invalid"
-	}
-	fmt.Fprintf(&b, "%s: %s (checked: %s)\n", verdict, render.Count(v.Diagnostics), what)
-	return b.Bytes()
+	return a.print(v.Text(profile, openapi))
 }

@@ -39,7 +39,7 @@ type message struct {
 
 // Client is the process that a crash kills, and the one that resumes.
 func Client(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
-	t, err := readTask(stdin)
+	t, err := readTask(ctx, stdin)
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func Client(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	return out.Encode(message{Receipt: &r})
 }
 
-func readTask(in io.Reader) (t task, err error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxMessage))
+func readTask(ctx context.Context, in io.Reader) (t task, err error) {
+	data, err := documents.Read(ctx, in, "-", maxMessage)
 	if err != nil {
 		return t, err
 	}

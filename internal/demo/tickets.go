@@ -28,7 +28,7 @@ type Tickets struct {
 
 // Start opens the ticket service and listens on loopback; port 0 is any free one.
 // cfg.Origin is set here. With a nil log it is silent. The caller must Stop it. The
-// error is an *advice.Error when addr is at fault, or that of ticket.Open.
+// error is an *advice.Error.
 func Start(ctx context.Context, addr string, cfg ticket.Config, log slog.Handler) (*Tickets, error) {
 	host, err := loopback(addr)
 	if err != nil {
@@ -48,7 +48,7 @@ func Start(ctx context.Context, addr string, cfg ticket.Config, log slog.Handler
 	cfg.Logger = slog.New(log)
 	service, err := ticket.Open(ctx, cfg)
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, advice.New("database", errors.Join(err, l.Close()), "Mend it, or give another file with --db, or none for a temporary one.")
 	}
 	ended := make(chan error, 1)
 	s := &Tickets{Service: service, Origin: cfg.Origin, Ended: ended, http: &http.Server{

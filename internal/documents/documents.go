@@ -25,8 +25,28 @@ import (
 const fetchTimeout = 10 * time.Second
 
 // Read gives a file, or stdin for "-", up to one byte more than limit: whoever
-// parses it says that it is too large.
-func Read(stdin io.Reader, name string, limit int64) ([]byte, error) {
+// parses it says that it is too large, and Truthful by how much. When ctx ends it
+// returns the error of ctx at once, and leaves a read behind that nobody can end:
+// of a terminal, or of a pipe that has no writer.
+func Read(ctx context.Context, stdin io.Reader, name string, limit int) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := read(stdin, name, limit)
+		done <- result{data, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-done:
+		return r.data, r.err
+	}
+}
+
+func read(stdin io.Reader, name string, limit int) ([]byte, error) {
 	r := stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -36,11 +56,36 @@ func Read(stdin io.Reader, name string, limit int64) ([]byte, error) {
 		defer f.Close()
 		r = f
 	}
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if err != nil && name == "-" {
 		return nil, advice.New("file", fmt.Errorf("cannot read standard input: %w", err), "Give a file instead, or look at what writes to this command.")
 	}
 	return data, err
+}
+
+// Truthful mends what a diagnostic says of a document that Read did not read to
+// its end: nobody knows its size.
+func Truthful(found agentic.Diagnostics, data []byte, limit int) agentic.Diagnostics {
+	if len(data) > limit {
+		for i := range found {
+			if found[i].Code == found[i].Document+"/too-large" {
+				found[i].Problem = fmt.Sprintf("The %s has more than %d bytes, and that is the most.", found[i].Document, limit)
+			}
+		}
+	}
+	return found
+}
+
+// Names tell where each document of a diagnostic came from: a file, "-" or a URL,
+// by the name that the diagnostic has for it, such as "profile".
+type Names map[string]string
+
+// Of is the name of a document, or the document's own when it has none.
+func (n Names) Of(document string) string {
+	if name := n[document]; name != "" && name != "-" {
+		return name
+	}
+	return document
 }
 
 // IsURL reports whether the name of a profile is to be read over HTTP.
@@ -51,6 +96,7 @@ func IsURL(name string) bool {
 // Source is where documents come from.
 type Source struct {
 	Stdin     io.Reader            // for the name "-"
+	Names     Names                // Plan writes down what it reads, unless it is nil
 	Transport *transport.Transport // of the approved origins
 	Options   agentic.Options
 }
@@ -68,6 +114,7 @@ func (s Source) Plan(ctx context.Context, profile, openapi, action string) (*age
 		return nil, err
 	}
 	p, found := agentic.ParseProfile(data, s.Options)
+	found = Truthful(found, data, agentic.MaxProfileBytes)
 	if err := found.Err(); err != nil {
 		return nil, err
 	}
@@ -84,7 +131,7 @@ func (s Source) Plan(ctx context.Context, profile, openapi, action string) (*age
 		return nil, err
 	}
 	doc, ds := agentic.ParseOpenAPI(data)
-	found = append(found, ds...)
+	found = append(found, Truthful(ds, data, agentic.MaxOpenAPIBytes)...)
 	var plan *agentic.Plan
 	if doc != nil {
 		plan, ds = agentic.Bind(p, chosen.ID, doc)
@@ -99,8 +146,9 @@ func (s Source) Plan(ctx context.Context, profile, openapi, action string) (*age
 
 // profile gives a profile and the origin it was read from, "" for a file.
 func (s Source) profile(ctx context.Context, name string) (data []byte, from string, err error) {
+	s.named("profile", name)
 	if !IsURL(name) {
-		data, err = Read(s.Stdin, name, agentic.MaxProfileBytes)
+		data, err = Read(ctx, s.Stdin, name, agentic.MaxProfileBytes)
 		return data, "", err
 	}
 	u, err := url.Parse(name)
@@ -113,16 +161,18 @@ func (s Source) profile(ctx context.Context, name string) (data []byte, from str
 	}
 	data, err = s.Transport.Fetch(ctx, name, agentic.MaxProfileBytes, fetchTimeout)
 	if err != nil {
-		return nil, "", explain(ctx, fmt.Errorf("cannot read the profile: %w", err), "Look at the URL and whether the service runs.")
+		return nil, "", explain(ctx, fmt.Errorf("cannot read the profile %s: %w", name, err), "Look at the URL and whether the service runs.")
 	}
 	return data, from, nil
 }
 
 func (s Source) openapi(ctx context.Context, origin string, action agentic.Action, name string) ([]byte, error) {
 	if name != "" {
-		return Read(s.Stdin, name, agentic.MaxOpenAPIBytes)
+		s.named("openapi", name)
+		return Read(ctx, s.Stdin, name, agentic.MaxOpenAPIBytes)
 	}
 	at := origin + action.OpenAPI
+	s.named("openapi", at)
 	if err := s.Transport.Approve(origin, action.ID); err != nil {
 		return nil, fmt.Errorf("the OpenAPI document would be read from %s; give it with --openapi FILE or approve the origin: %w", at, err)
 	}
@@ -132,6 +182,12 @@ func (s Source) openapi(ctx context.Context, origin string, action agentic.Actio
 			"Look whether the service runs, or give the document with --openapi FILE.")
 	}
 	return data, nil
+}
+
+func (s Source) named(document, name string) {
+	if s.Names != nil {
+		s.Names[document] = name
+	}
 }
 
 // explain adds advice, unless the caller has given up.

@@ -3,8 +3,10 @@
 //
 // Its job is to keep a wrong input at home, whatever the publisher wrote: the
 // schema is hostile text. Nothing outside of it is ever read, and its size, its
-// numbers, its patterns and the work of one check are bounded. What it cannot
-// check it says with ErrUnsupported; the service is still the one that decides.
+// numbers, its patterns and the work of one check are bounded. A schema that it
+// cannot check against it names with ErrUnsupported; the service is still the one
+// that decides. An input that cannot be checked is refused: no input may switch
+// its own check off.
 //
 // Not its job: the limits and evidence of an input, which Plan.CheckInput checks.
 // It imports package agentic, internal/strictjson and the schema library, whose
@@ -17,6 +19,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -37,63 +40,88 @@ const maxMagnitude = 300
 // maxProblems bounds what one check reports.
 const maxProblems = 20
 
-// ErrUnsupported says that this program cannot check an input against this
+// ErrUnsupported says that this program cannot check any input against this
 // schema: it refers outside of itself, is not a valid schema, uses a pattern that
-// RE2 lacks, or is too large or too costly. It tells nothing about the input.
+// RE2 lacks, or is too large, or too costly even for an empty object. It tells
+// nothing about the input.
 var ErrUnsupported = errors.New("the request schema cannot be checked by this program")
 
 // Check checks an input against a schema: draft 2020-12 unless "$schema" says
 // otherwise, formats not asserted. No diagnostics and no error is a valid input.
 // The diagnostics have the code "input/schema" and places in the input; they name
 // the keyword that refuses and quote no value of the input, because an
-// *agentic.InputError reaches logs. The error wraps ErrUnsupported, or is the *strictjson.Error of an input that is no
+// *agentic.InputError reaches logs. An input whose numbers are beyond what the
+// library takes, or that makes a check too costly, is refused in the same way. The
+// error wraps ErrUnsupported, or is the *strictjson.Error of an input that is no
 // JSON.
 func Check(schema, input []byte) (ds agentic.Diagnostics, err error) {
 	value, err := strictjson.Parse(input)
 	if err != nil {
 		return nil, err
 	}
-	instance, err := library(value)
-	if err != nil {
-		return nil, fmt.Errorf("%w: in the input, %w", ErrUnsupported, err)
-	}
-	b := &budget{left: maxWork, patterns: map[string]*pattern{}}
-	defer func() {
-		if r := recover(); r != nil {
-			reason := "the schema library failed"
-			if r == errCostly {
-				reason = errCostly.Error()
-			}
-			ds, err = nil, fmt.Errorf("%w: %s", ErrUnsupported, reason)
-		}
-	}()
+	b := &budget{patterns: map[string]*pattern{}}
 	compiled, err := b.compile(schema)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
-	}
-	err = compiled.Validate(instance)
 	if err == nil {
-		return nil, nil
+		// What an empty object cannot be held against, nothing can.
+		_, err = b.validate(compiled, map[string]any{})
 	}
-	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
-	if !ok {
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	r := report{value: value, source: input}
+	r.beyond(value, "")
+	if len(r.found) > 0 {
+		return r.list(), nil
+	}
+	instance, err := library(value)
+	var invalid *jsonschema.ValidationError
+	if err == nil {
+		invalid, err = b.validate(compiled, instance)
+	}
+	if err != nil {
+		r.refuse("", "The input cannot be held against the request schema: "+err.Error(), "Make the input smaller or simpler.")
+		return r.list(), nil
+	}
+	if invalid == nil {
+		return nil, nil
+	}
 	r.add(invalid)
 	if r.cycle {
 		return nil, fmt.Errorf("%w: a $ref leads back to itself", ErrUnsupported)
 	}
-	slices.SortStableFunc(r.found, func(a, b agentic.Diagnostic) int {
-		return (a.Line-b.Line)*1_000_000 + a.Column - b.Column
-	})
-	return r.found[:min(len(r.found), maxProblems)], nil
+	return r.list(), nil
 }
+
+// validate holds a value against a schema, with a budget of its own. invalid is
+// nil when it fits; the error is what stopped the library.
+func (b *budget) validate(s *jsonschema.Schema, value any) (invalid *jsonschema.ValidationError, err error) {
+	defer func() {
+		if r := recover(); r == errCostly {
+			invalid, err = nil, errCostly
+		} else if r != nil {
+			invalid, err = nil, errLibrary
+		}
+	}()
+	b.left = maxWork
+	err = s.Validate(value)
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		return invalid, nil
+	}
+	return nil, err
+}
+
+// errLibrary says that the schema library panicked.
+var errLibrary = errors.New("the schema library failed")
 
 // location names the schema inside the library. It is never loaded.
 const location = "agentic:request-body"
 
-func (b *budget) compile(schema []byte) (*jsonschema.Schema, error) {
+func (b *budget) compile(schema []byte) (compiled *jsonschema.Schema, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			compiled, err = nil, errLibrary
+		}
+	}()
 	if len(schema) > MaxSchemaBytes {
 		return nil, fmt.Errorf("it has %d bytes, and %d is the most", len(schema), MaxSchemaBytes)
 	}
@@ -133,27 +161,32 @@ func (denyAll) Load(string) (any, error) {
 // library gives a value as the schema library wants it. Numbers go through the
 // canonical form, so that a long spelling of a small number stays small.
 func library(v strictjson.Value) (any, error) {
-	if err := bounded(v); err != nil {
-		return nil, err
+	if !bounded(v) {
+		return nil, fmt.Errorf("a number is beyond 1e%d or below 1e-%d", maxMagnitude, maxMagnitude)
 	}
 	return jsonschema.UnmarshalJSON(bytes.NewReader(v.Canonical()))
 }
 
-func bounded(v strictjson.Value) error {
-	if d, ok := v.Decimal(); ok && (d.Magnitude() > maxMagnitude || d.Magnitude() < -maxMagnitude) {
-		return fmt.Errorf("a number is beyond 1e%d or below 1e-%d", maxMagnitude, maxMagnitude)
+func bounded(v strictjson.Value) bool {
+	var r report
+	r.beyond(v, "")
+	return len(r.found) == 0
+}
+
+// beyond reports every number that the library cannot take.
+func (r *report) beyond(v strictjson.Value, at string) {
+	if len(r.found) == maxProblems {
+		return
 	}
-	for _, e := range v.Elements() {
-		if err := bounded(e); err != nil {
-			return err
-		}
+	if d, ok := v.Decimal(); ok && (d.Magnitude() > maxMagnitude || d.Magnitude() < -maxMagnitude) {
+		r.refuse(at, fmt.Sprintf("The number is beyond 1e%d or below 1e-%d, and cannot be held against the request schema", maxMagnitude, maxMagnitude), "Give a number within these bounds.")
+	}
+	for i, e := range v.Elements() {
+		r.beyond(e, at+"/"+strconv.Itoa(i))
 	}
 	for _, m := range v.Members() {
-		if err := bounded(m.Value); err != nil {
-			return err
-		}
+		r.beyond(m.Value, at+"/"+strictjson.EscapeToken(m.Name))
 	}
-	return nil
 }
 
 // report turns the library's tree of causes into diagnostics. The library's own
@@ -209,12 +242,24 @@ func refusal(k jsonschema.ErrorKind) string {
 }
 
 func (r *report) problem(at, refusal string, e *jsonschema.ValidationError) {
+	r.refuse(at, refusal+" ("+place(e)+")", "Mend the value as the service's OpenAPI document describes it.")
+}
+
+// refuse reports a sentence without its full stop about a place in the input.
+func (r *report) refuse(at, sentence, remedy string) {
 	v, _ := r.value.Lookup(at)
 	d := agentic.Diagnostic{Severity: agentic.SeverityError, Code: "input/schema", Document: "input", Pointer: shorten(at),
-		Problem: refusal + " (" + place(e) + ").",
-		Remedy:  "Mend the value as the service's OpenAPI document describes it."}
+		Problem: sentence + ".", Remedy: remedy}
 	d.Line, d.Column = strictjson.Position(r.source, v.Offset())
 	r.found = append(r.found, d)
+}
+
+// list is what was found, in the order of the input.
+func (r *report) list() agentic.Diagnostics {
+	slices.SortStableFunc(r.found, func(a, b agentic.Diagnostic) int {
+		return (a.Line-b.Line)*1_000_000 + a.Column - b.Column
+	})
+	return r.found[:min(len(r.found), maxProblems)]
 }
 
 // place is where a keyword stands in the schema, as a quoted pointer.

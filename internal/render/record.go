@@ -26,6 +26,7 @@ type Record struct {
 	OpenAPI      string               `json:"openapi_digest"`
 	InputDigest  string               `json:"input_digest"`
 	Input        json.RawMessage      `json:"input"`
+	Unchecked    string               `json:"input_unchecked,omitempty"` // why it was not held against the request schema, escaped
 	Observations []client.Observation `json:"observations"`
 	Receipts     []agentic.Receipt    `json:"receipts"`
 }
