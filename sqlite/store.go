@@ -58,9 +58,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 UPDATE agentic_request SET state = ?, resource_id = ?, status = ?, body = ?, body_omitted = ?
 WHERE request_id = ? AND principal = ? AND action = ? AND (state = 'claimed' OR state = 'pending' AND expires_at > ?)`
 
+	// The body of what is past its window is not read: a look-up would take longer
+	// the larger it is, and tell that there was something (D24).
 	findSQL = `
-SELECT fingerprint, state, resource_id, status, body, body_omitted, created_at, expires_at FROM agentic_request
-WHERE request_id = ? AND principal = ? AND action = ?`
+SELECT fingerprint, state, resource_id, status, CASE WHEN expires_at > ? THEN body END, body_omitted, created_at, expires_at
+FROM agentic_request WHERE request_id = ? AND principal = ? AND action = ?`
 
 	seenSQL = `SELECT 1 FROM agentic_request WHERE request_id = ? AND principal = ? AND action = ?`
 
@@ -179,7 +181,8 @@ func (s *Store) findInBatch(t *batch, k service.Key) (*service.Record, error) {
 func (s *Store) read(ctx context.Context, find *sql.Stmt, k service.Key) (*service.Record, error) {
 	r := &service.Record{Key: k}
 	var created, expires int64
-	err := find.QueryRowContext(ctx, k.RequestID, k.Principal, k.Action).
+	now := s.now()
+	err := find.QueryRowContext(ctx, now, k.RequestID, k.Principal, k.Action).
 		Scan(&r.Fingerprint, &r.State, &r.ResourceID, &r.Status, &r.Body, &r.BodyOmitted, &created, &expires)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -193,7 +196,7 @@ func (s *Store) read(ctx context.Context, find *sql.Stmt, k service.Key) (*servi
 		return nil, storeError("find", fmt.Errorf("the request %.140q has the state %.20q", k.RequestID, r.State))
 	}
 	r.CreatedAt, r.ExpiresAt = fromMicros(created), fromMicros(expires)
-	if r.State != service.Claimed && expires <= s.now() {
+	if r.State != service.Claimed && expires <= now {
 		r.State, r.Settlement = service.Expired, service.Settlement{}
 	}
 	return r, nil

@@ -12,11 +12,11 @@ CREATE TABLE agentic_request (
     state        TEXT NOT NULL, -- claimed, done, refused, pending or expired
     resource_id  TEXT NOT NULL DEFAULT '',
     status       INTEGER NOT NULL DEFAULT 0,
-    body         BLOB,
     body_omitted INTEGER NOT NULL DEFAULT 0,
     created_at   INTEGER NOT NULL,
     expires_at   INTEGER NOT NULL,
     swept        INTEGER NOT NULL DEFAULT 0, -- state is 'expired'; apart, so that a settlement changes no index
+    body         BLOB, -- last: SQLite reads all that stands before a column
     UNIQUE (request_id, principal, action)
 ) STRICT;
 
