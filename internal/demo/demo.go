@@ -1,5 +1,5 @@
-// Package demo runs the reference ticket service on loopback, and shows with it how
-// one action goes wrong and is settled.
+// Package demo runs the reference ticket service, and shows with it how one action
+// goes wrong and is settled.
 //
 // Its job is the story of 'agentic demo': service, client and ledger on this
 // machine, in a temporary folder; with a crash the client is a process that dies
