@@ -36,7 +36,14 @@ type sqliteDesk struct {
 	temp     string // directory to remove on close, or ""
 	db       *sql.DB
 	tracking *sqlite.Store
+	insert   *sql.Stmt
+	one      *sql.Stmt
 }
+
+const (
+	insertSQL = "INSERT INTO ticket (owner, request_id, subject, status) VALUES (?, ?, ?, ?)"
+	oneSQL    = "SELECT request_id, subject, status FROM ticket WHERE id = ? AND owner = ?"
+)
 
 func openSQLite(ctx context.Context, path string, clock func() time.Time) (_ *sqliteDesk, err error) {
 	d := &sqliteDesk{}
@@ -77,6 +84,12 @@ func openSQLite(ctx context.Context, path string, clock func() time.Time) (_ *sq
 	if d.tracking, err = sqlite.OpenStore(ctx, sqlite.StoreConfig{DB: d.db, Clock: clock}); err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
+	if d.insert, err = d.db.PrepareContext(ctx, insertSQL); err != nil {
+		return nil, err
+	}
+	if d.one, err = d.db.PrepareContext(ctx, oneSQL); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -107,8 +120,7 @@ func (d *sqliteDesk) migrate(ctx context.Context) error {
 func (d *sqliteDesk) store() service.Store[*sql.Tx] { return d.tracking }
 
 func (d *sqliteDesk) add(ctx context.Context, tx *sql.Tx, k service.Key, subject string) (int64, error) {
-	res, err := tx.ExecContext(ctx, "INSERT INTO ticket (owner, request_id, subject, status) VALUES (?, ?, ?, ?)",
-		k.Principal, k.RequestID, subject, statusOpen)
+	res, err := tx.StmtContext(ctx, d.insert).ExecContext(ctx, k.Principal, k.RequestID, subject, statusOpen)
 	if err != nil {
 		return 0, err
 	}
@@ -116,8 +128,7 @@ func (d *sqliteDesk) add(ctx context.Context, tx *sql.Tx, k service.Key, subject
 }
 
 func (d *sqliteDesk) find(ctx context.Context, owner string, id int64) (t row, found bool, err error) {
-	err = d.db.QueryRowContext(ctx, "SELECT request_id, subject, status FROM ticket WHERE id = ? AND owner = ?", id, owner).
-		Scan(&t.requestID, &t.subject, &t.status)
+	err = d.one.QueryRowContext(ctx, id, owner).Scan(&t.requestID, &t.subject, &t.status)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row{}, false, nil
 	}
