@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/agentic-go/agentic/internal/pgtest"
 )
 
@@ -225,6 +227,29 @@ func TestPostgresComesBack(t *testing.T) {
 	equal(t, "what was refused", s.get("/requests/between").member("status"), "unknown")
 	equal(t, "the same again", s.post("between", subject).code, 201)
 	s.wantState(State{Posts: 4, Tickets: 2, Requests: 2, Reads: 3})
+}
+
+// The window of a record in PostgreSQL is that of the profile, by the database's
+// clock; past it the key is never used again.
+func TestPostgresWindow(t *testing.T) {
+	url := pgtest.Shared(t).NewDatabase(t)
+	s := start(t, Config{Postgres: url, Retention: 90 * time.Minute})
+	equal(t, "first", s.post("k", subject).code, 201)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var window float64
+	err = conn.QueryRow(t.Context(), "SELECT extract(epoch FROM expires_at - created_at)::float8 FROM agentic_ticket.tracked_request").Scan(&window)
+	equal(t, "window", []any{window, err}, []any{90 * 60.0, nil})
+	if _, err := conn.Exec(t.Context(), "UPDATE agentic_ticket.tracked_request SET created_at = created_at - interval '91 minutes', expires_at = expires_at - interval '91 minutes'"); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "status", s.get("/requests/k").member("status"), "unknown")
+	wantProblem(t, s.post("k", subject), 409, "window")
+	equal(t, "the ticket stays", s.get("/tickets/T-1").code, 200)
+	s.wantState(State{Posts: 2, Tickets: 1, Requests: 1, Reads: 2})
 }
 
 // BenchmarkSubmit is POST /tickets over loopback keep-alive connections, each with
