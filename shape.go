@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,9 @@ func parseDocument(document string, data []byte) (node, Diagnostics) {
 	d := Diagnostic{Severity: SeverityError, Document: document, Code: document + "/not-json",
 		Problem: "The document is not strict JSON: " + err.Error() + ".",
 		Remedy:  "Write one JSON value in UTF-8, as RFC 8259 describes it.",
+	}
+	if bytes.HasPrefix(data, []byte("\uFEFF")) {
+		d.Remedy = "Remove the byte order mark at the start of the document."
 	}
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		d.Pointer, d.Line, d.Column = e.Pointer, e.Line, e.Column

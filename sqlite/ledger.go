@@ -278,7 +278,7 @@ func (l *Ledger) list(ctx context.Context, scope client.Scope, f client.Filter) 
 			return nil, damaged("%v", err)
 		}
 		if s.State != client.Prepared && s.State != client.Attempted || s.Outcome != agentic.Outcome("") && !s.Outcome.Valid() {
-			return nil, damaged("request %.140q is %q with the outcome %q", s.RequestID, s.State, s.Outcome)
+			return nil, damaged("request %.140s is %.140s with the outcome %.140s", s.RequestID, s.State, s.Outcome)
 		}
 		s.CreatedAt, s.SeenAt = fromMicros(created), fromMicros(seen)
 		out = append(out, s)

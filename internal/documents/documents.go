@@ -69,7 +69,7 @@ func Truthful(found agentic.Diagnostics, data []byte, limit int) agentic.Diagnos
 	if len(data) > limit {
 		for i := range found {
 			if found[i].Code == found[i].Document+"/too-large" {
-				found[i].Problem = fmt.Sprintf("The %s has more than %d bytes, and that is the most.", found[i].Document, limit)
+				found[i].Problem = fmt.Sprintf("There are more than %d bytes, and that is the most.", limit)
 			}
 		}
 	}
