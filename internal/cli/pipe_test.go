@@ -76,10 +76,10 @@ func TestNobodyReadsStdout(t *testing.T) {
 		stdin string
 		saved string // what the message says of the request, if there is one
 	}{
-		{append(run, "--request-id", "request-1"), "", "request-1 is succeeded, and that is saved"},
-		{append([]string{"resume", "request-1"}, reach...), "", "request-1 is succeeded, and that is saved"},
-		{append(prepare, "--request-id", "request-2"), "", "request-2 is prepared, and that is saved"},
-		{[]string{"adapter"}, scenarioText(s.Origin, "request-3", ledger), "request-3 is succeeded, and that is saved"},
+		{append(run, "--request-id", "request-1"), "", "request-1 is saved as succeeded"},
+		{append([]string{"resume", "request-1"}, reach...), "", "request-1 is saved as succeeded"},
+		{append(prepare, "--request-id", "request-2"), "", "request-2 is saved as prepared"},
+		{[]string{"adapter"}, scenarioText(s.Origin, "request-3", ledger), "request-3 is saved as succeeded"},
 		{[]string{"demo"}, "", ""},
 		{[]string{"demo", "--crash"}, "", ""},
 		{[]string{"demo", "--json"}, "", ""},
