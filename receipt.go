@@ -210,7 +210,8 @@ func (r Receipt) texts() []placedText {
 // Encode is the receipt as one line of JSON, without HTML escapes, in the order
 // of the draft. What Validate accepts, ParseReceipt gives back equal.
 func (r Receipt) Encode() []byte {
-	b := []byte(`{"agentic":`)
+	b := make([]byte, 0, 1024) // most receipts fit
+	b = append(b, `{"agentic":`...)
 	b = append(b, strictjson.Quote(r.Agentic)...)
 	b = appendMember(b, "request_id", r.RequestID)
 	b = appendMember(b, "action_id", r.ActionID)

@@ -255,6 +255,32 @@ func TestWithdrawWhileGathering(t *testing.T) {
 	}
 }
 
+// An ID that is said to be fresh and is not is found all the same.
+func TestFreshButKnown(t *testing.T) {
+	l := openTest(t, Config{})
+	b := bindingOf("request-1")
+	b.Fresh = true
+	h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
+	if err != nil || !h.MaySubmit() || h.Record().Fresh {
+		t.Fatalf("Begin: %v", err)
+	}
+	if err := errors.Join(h.Finish(t.Context(), nil, pendingOf(b)), h.Release()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
+	if err != nil || again.MaySubmit() || len(again.Record().Receipts) != 1 {
+		t.Fatalf("Begin again: %v", err)
+	}
+	if err := again.Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.InputDigest = "other"
+	var bound *client.BindingError
+	if _, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute); !errors.As(err, &bound) {
+		t.Errorf("Begin with another input: %v", err)
+	}
+}
+
 // A document that is not in the file any more, or only one of the two, is saved
 // again with the next request that names it.
 func TestSnapshotPurged(t *testing.T) {

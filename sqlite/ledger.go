@@ -73,11 +73,14 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 // this the only one; should it ever not, the compare-and-set of each write fails,
 // and it looks again.
 func (h *hold) begin(ctx context.Context, scope client.Scope, requestID string, b *client.Binding, intent client.Intent) error {
-	for {
-		// Too short to be worth an interrupt, which costs more than the read.
-		r, err := h.ledger.read(context.WithoutCancel(ctx), scope, requestID)
-		if err != nil {
-			return err
+	for look := b == nil || !b.Fresh; ; look = true {
+		var r *row
+		var err error
+		if look {
+			// Too short to be worth an interrupt, which costs more than the read.
+			if r, err = h.ledger.read(context.WithoutCancel(ctx), scope, requestID); err != nil {
+				return err
+			}
 		}
 		now := h.Now()
 		var done bool
@@ -124,6 +127,7 @@ ON CONFLICT (principal, environment, request_id) DO NOTHING`),
 // when somebody else has bound the ID.
 func (l *Ledger) bind(ctx context.Context, b *client.Binding, intent client.Intent, now time.Time) (*row, bool, error) {
 	r := &row{fence: 1, record: client.Record{Binding: *b, State: client.Prepared, CreatedAt: now, SeenAt: now}}
+	r.record.Fresh = false
 	var attempted sql.NullInt64
 	if intent == client.IntendSubmit {
 		r.record.State, r.record.AttemptedAt = client.Attempted, now
