@@ -16,6 +16,12 @@ import (
 // says that the list is not complete.
 const maxDiagnostics = 100
 
+// Bounds of limits.md, in code points.
+const (
+	maxName    = 64
+	maxPointer = 200
+)
+
 // maxShown bounds text of a document inside a message, in code points.
 const maxShown = 120
 
@@ -227,12 +233,12 @@ func (c *checker) match(n node, least, most int, matches func(string) bool, form
 
 // name is a "name" of limits.md: ^[a-zA-Z][a-zA-Z0-9_-]*$ of 1 to 64.
 func (c *checker) name(n node) (string, bool) {
-	return c.match(n, 1, 64, isName, "a letter and then letters, digits, _ and -")
+	return c.match(n, 1, maxName, isName, "a letter and then letters, digits, _ and -")
 }
 
 // pointer is a "pointer" of limits.md: an RFC 6901 pointer of 1 to 200.
 func (c *checker) pointer(n node) (string, bool) {
-	return c.match(n, 1, 200, isPointer, `a JSON Pointer such as "/id", with ~0 for ~ and ~1 for / inside a name`)
+	return c.match(n, 1, maxPointer, isPointer, `a JSON Pointer such as "/id", with ~0 for ~ and ~1 for / inside a name`)
 }
 
 // oneOf checks that a node is one of some strings: code "wrong-value".

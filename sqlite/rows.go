@@ -155,8 +155,9 @@ func encodeObservations(obs []client.Observation) (string, error) {
 	if len(obs) == 0 {
 		return "[]", nil
 	}
-	b, err := json.Marshal(obs)
-	return string(b), err
+	var b strings.Builder
+	err := json.NewEncoder(&b).Encode(obs)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 func decodeObservations(s string) ([]client.Observation, error) {
