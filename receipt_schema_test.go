@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -52,7 +53,66 @@ func receiptVerdicts(t testing.TB, schema *jsonschema.Schema, doc []byte) bool {
 	if (schemaErr == nil) != (r != nil) {
 		t.Errorf("%.300s\nschema: %v\ncheck: %v", doc, schemaErr, ds)
 	}
+	if r != nil {
+		validates(t, *r)
+	}
+	var loose Receipt // whatever fits the fields
+	if json.Unmarshal(doc, &loose) == nil {
+		validates(t, loose)
+	}
 	return r != nil
+}
+
+// validates asks Validate, and fails where it differs from ParseReceipt on what
+// Encode makes: of text that is UTF-8 they accept the same.
+func validates(t testing.TB, r Receipt) {
+	t.Helper()
+	want := !slices.ContainsFunc(r.texts(), func(f placedText) bool { return !utf8.ValidString(f.text) })
+	if parsed, _ := ParseReceipt(r.Encode()); parsed == nil {
+		want = false
+	}
+	if ds := r.Validate(); (ds == nil) != want || r.valid() != want {
+		t.Errorf("%+v\nvalid: %v, want %v, diagnostics: %v", r, r.valid(), want, ds)
+	}
+}
+
+// What Validate accepts is what ParseReceipt accepts, every text in every field.
+func TestValidateAgainstParse(t *testing.T) {
+	texts := []string{"\xff", "/\xff", "a\xff", "2026-09-07T\xffZ", "\xed\xa0\x80"}
+	for _, v := range receiptValues() {
+		if s, ok := v.(string); ok {
+			texts = append(texts, s)
+		}
+	}
+	for _, outcome := range []Outcome{Succeeded, Failed, Pending, Unknown} {
+		for _, s := range texts {
+			for _, change := range []func(*Receipt){
+				func(r *Receipt) { r.Agentic = s },
+				func(r *Receipt) { r.RequestID = s },
+				func(r *Receipt) { r.ActionID = s },
+				func(r *Receipt) { r.Origin = s },
+				func(r *Receipt) { r.Outcome = Outcome(s) },
+				func(r *Receipt) { r.ObservedAt = s },
+				func(r *Receipt) { r.ResourceID = &s },
+				func(r *Receipt) { r.Reason = s },
+				func(r *Receipt) { r.Evidence.URL = s },
+				func(r *Receipt) { r.Evidence.ResourceID = s },
+				func(r *Receipt) { r.Evidence.RequestID = s },
+				func(r *Receipt) { r.Evidence.State = s },
+				func(r *Receipt) { r.Evidence.Matched[0].InputPointer = s },
+				func(r *Receipt) { r.Evidence.Matched[0].ResourcePointer = s },
+				func(r *Receipt) { r.Evidence.Matched = append(r.Evidence.Matched, Pair{s, s}) },
+				func(r *Receipt) { r.Evidence, r.Reason = nil, s },
+				func(r *Receipt) { r.ResourceID, r.Reason = nil, s },
+				func(r *Receipt) { r.Evidence.Matched, r.Reason = nil, s },
+			} {
+				r := sampleReceipt()
+				r.Outcome = outcome
+				change(&r)
+				validates(t, r)
+			}
+		}
+	}
 }
 
 // slots are the places of a document where a value can stand: every member and

@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,12 @@ import (
 // says that the list is not complete.
 const maxDiagnostics = 100
 
+// Bounds of limits.md, in code points.
+const (
+	maxName    = 64
+	maxPointer = 200
+)
+
 // maxShown bounds text of a document inside a message, in code points.
 const maxShown = 120
 
@@ -28,6 +35,9 @@ func parseDocument(document string, data []byte) (node, Diagnostics) {
 	d := Diagnostic{Severity: SeverityError, Document: document, Code: document + "/not-json",
 		Problem: "The document is not strict JSON: " + err.Error() + ".",
 		Remedy:  "Write one JSON value in UTF-8, as RFC 8259 describes it.",
+	}
+	if bytes.HasPrefix(data, []byte("\uFEFF")) {
+		d.Remedy = "Remove the byte order mark at the start of the document."
 	}
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		d.Pointer, d.Line, d.Column = e.Pointer, e.Line, e.Column
@@ -223,12 +233,12 @@ func (c *checker) match(n node, least, most int, matches func(string) bool, form
 
 // name is a "name" of limits.md: ^[a-zA-Z][a-zA-Z0-9_-]*$ of 1 to 64.
 func (c *checker) name(n node) (string, bool) {
-	return c.match(n, 1, 64, isName, "a letter and then letters, digits, _ and -")
+	return c.match(n, 1, maxName, isName, "a letter and then letters, digits, _ and -")
 }
 
 // pointer is a "pointer" of limits.md: an RFC 6901 pointer of 1 to 200.
 func (c *checker) pointer(n node) (string, bool) {
-	return c.match(n, 1, 200, isPointer, `a JSON Pointer such as "/id", with ~0 for ~ and ~1 for / inside a name`)
+	return c.match(n, 1, maxPointer, isPointer, `a JSON Pointer such as "/id", with ~0 for ~ and ~1 for / inside a name`)
 }
 
 // oneOf checks that a node is one of some strings: code "wrong-value".

@@ -258,6 +258,7 @@ func (c *Client) bind(req Request) (Binding, agentic.Input, error) {
 		OpenAPI:     Snapshot{Digest: p.OpenAPI.Digest(), Body: p.OpenAPI.Source()},
 		InputDigest: in.Digest(),
 		Input:       in.Body(),
+		Fresh:       req.ID == "",
 	}, in, nil
 }
 

@@ -32,6 +32,10 @@ type Binding struct {
 	OpenAPI     Snapshot
 	InputDigest string
 	Input       []byte // as it is sent
+
+	// Fresh is a hint and not bound: the ID was made for this very call, so a
+	// ledger may try to bind it before it looks for it.
+	Fresh bool
 }
 
 // State tells whether a request may still be sent.

@@ -5,20 +5,38 @@ import (
 	"database/sql"
 	"slices"
 	"sync"
+	"time"
 )
 
 // committer folds the writes that wait into one commit. There is no goroutine of
 // its own: the first caller leads, and when it is done one of those that came
-// meanwhile leads the next batch, its own write in it. So a lonely write is
-// committed by its caller at once, and no caller works for others for ever.
+// meanwhile leads the next batch, its own write in it. So no caller works for
+// others for ever.
+//
+// A commit costs its pages and its sync however few writes are in it, and is over
+// before many can gather. So when many requests are in flight a leader waits for
+// others a moment; when few are, a write is committed by its caller at once.
 type committer struct {
 	begin, commit, rollback *sql.Stmt // of the one writing connection
 	killPoint               func(string)
+	inFlight                func() int // requests that are held: each may write soon
 
-	mu    sync.Mutex
-	busy  bool     // somebody leads, or was told to
-	queue []*write // empty unless busy
+	mu     sync.Mutex
+	busy   bool          // somebody leads, or was told to
+	queue  []*write      // empty unless busy
+	want   int           // length of queue that a leader waits for
+	enough chan struct{} // closed when queue gets there, nil when no leader waits
 }
+
+// When gatherFrom requests are in flight, a leader waits until each of them has a
+// write in the queue, and at most gatherTime: some of them only sleep between two
+// checks. BenchmarkExecute of internal/proof is the measure. At 64 callers a commit
+// takes 24 writes instead of 3 and an action a quarter less processor time, at 8
+// callers a fifth; below that it gains nothing.
+const (
+	gatherFrom = 8
+	gatherTime = 2 * time.Millisecond
+)
 
 // write is one caller's part of a batch. do may run more than once; the last run
 // counts. An error of do means that SQLite failed, not that the write was refused:
@@ -35,21 +53,22 @@ const maxBatch = 256
 
 // submit returns when the write is durable, or has failed and left nothing. When
 // ctx ends while the write waits in the queue, it is taken out and never runs;
-// once a batch has it, submit waits for the end, which SQLite's busy timeout
-// bounds, so that nobody is told of a cancellation that was a commit.
+// once it leads or a batch has it, submit waits for the end, which gatherTime and
+// SQLite's busy timeout bound, so that nobody is told of a cancellation that was a commit.
 func (c *committer) submit(ctx context.Context, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	w := &write{do: do, signal: make(chan struct{}, 1)}
 	c.mu.Lock()
+	c.queue = append(c.queue, w)
 	if !c.busy {
 		c.busy = true
-		c.mu.Unlock()
-		c.lead([]*write{w})
-		return w.err
+		c.passOn()
+	} else if c.enough != nil && len(c.queue) >= c.want {
+		close(c.enough)
+		c.enough = nil
 	}
-	c.queue = append(c.queue, w)
 	c.mu.Unlock()
 
 	select {
@@ -65,12 +84,32 @@ func (c *committer) submit(ctx context.Context, do func() error) error {
 		c.mu.Unlock()
 		return w.err
 	}
+	c.gather()
 	n := min(len(c.queue), maxBatch)
 	batch := slices.Clone(c.queue[:n]) // w is its first
 	c.queue = slices.Delete(c.queue, 0, n)
 	c.mu.Unlock()
 	c.lead(batch)
 	return w.err
+}
+
+// gather waits for more writes. The caller leads and has c.mu, which is free while
+// it waits.
+func (c *committer) gather() {
+	n := c.inFlight()
+	c.want = min(n, maxBatch)
+	if n < gatherFrom || len(c.queue) >= c.want {
+		return
+	}
+	enough := make(chan struct{})
+	c.enough = enough
+	c.mu.Unlock()
+	select {
+	case <-enough:
+	case <-time.After(gatherTime):
+	}
+	c.mu.Lock()
+	c.enough = nil
 }
 
 // withdraw takes a write out of the queue, and passes the lead on if it had it.

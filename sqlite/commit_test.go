@@ -1,13 +1,16 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agentic-go/agentic/client"
@@ -170,6 +173,145 @@ func TestWithdrawLeader(t *testing.T) {
 	}
 	if c.withdraw(writes[0]) {
 		t.Error("a write was withdrawn twice")
+	}
+}
+
+// A leader waits for the writes of the others in flight, no longer than gatherTime,
+// and not at all when few are in flight.
+func TestGather(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name     string
+		inFlight int
+		arrive   []time.Duration // of the writes behind the leader's
+		waited   time.Duration
+		batch    int
+	}{
+		{"alone", 1, nil, 0, 1},
+		{"few", gatherFrom - 1, []time.Duration{ms}, 0, 1},
+		{"many, nobody comes", gatherFrom, nil, gatherTime, 1},
+		{"many, some come", gatherFrom, []time.Duration{0, ms}, gatherTime, 3},
+		{"all are there", gatherFrom, make([]time.Duration, gatherFrom-1), 0, gatherFrom},
+		{"all come in time", gatherFrom, append(make([]time.Duration, gatherFrom-2), ms), ms, gatherFrom},
+		{"one comes late", gatherFrom, append(make([]time.Duration, gatherFrom-2), 3*ms), gatherTime, gatherFrom - 1},
+		{"more than a batch", 2 * maxBatch, append(make([]time.Duration, maxBatch-2), ms), ms, maxBatch},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &committer{inFlight: func() int { return tt.inFlight }, busy: true, queue: []*write{{}}}
+				for _, at := range tt.arrive {
+					go func() {
+						time.Sleep(at)
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						time.AfterFunc(time.Second, cancel) // nobody commits here
+						_ = c.submit(ctx, nil)
+					}()
+				}
+				if tt.inFlight > 1 && len(tt.arrive) > 0 && tt.arrive[0] == 0 {
+					synctest.Wait()
+				}
+				start := time.Now()
+				c.mu.Lock()
+				c.gather()
+				got, again := len(c.queue), c.enough
+				c.mu.Unlock()
+				if waited := time.Since(start); waited != tt.waited || got != tt.batch || again != nil {
+					t.Errorf("waited %s for %d writes, want %s and %d", waited, got, tt.waited, tt.batch)
+				}
+				time.Sleep(2 * time.Second)
+			})
+		})
+	}
+}
+
+// While a leader waits, its own write stays whatever becomes of its context, and a
+// write behind it is withdrawn or done.
+func TestWithdrawWhileGathering(t *testing.T) {
+	l := openTest(t, Config{})
+	insert := testTable(t, l)
+	entered := make(chan struct{})
+	l.commits.inFlight = sync.OnceValue(func() int { close(entered); return gatherFrom })
+	ctx, cancel := context.WithCancel(t.Context())
+	led, behind := make(chan error, 1), make(chan error, 1)
+	go func() {
+		led <- l.commits.submit(ctx, func() error { _, err := insert.Exec(1); return err })
+	}()
+	<-entered
+	go func() {
+		behind <- l.commits.submit(ctx, func() error { _, err := insert.Exec(2); return err })
+	}()
+	cancel()
+	if err := <-led; err != nil {
+		t.Errorf("the leader's write: %v", err)
+	}
+	err := <-behind
+	var found int
+	if err := l.readers.QueryRow(`SELECT count(*) FROM test`).Scan(&found); err != nil {
+		t.Fatal(err)
+	}
+	if canceled := errors.Is(err, context.Canceled); !canceled && err != nil || canceled && found != 1 || !canceled && found != 2 {
+		t.Errorf("behind it: %v, %d rows", err, found)
+	}
+}
+
+// An ID that is said to be fresh and is not is found all the same.
+func TestFreshButKnown(t *testing.T) {
+	l := openTest(t, Config{})
+	b := bindingOf("request-1")
+	b.Fresh = true
+	h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
+	if err != nil || !h.MaySubmit() || h.Record().Fresh {
+		t.Fatalf("Begin: %v", err)
+	}
+	if err := errors.Join(h.Finish(t.Context(), nil, pendingOf(b)), h.Release()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
+	if err != nil || again.MaySubmit() || len(again.Record().Receipts) != 1 {
+		t.Fatalf("Begin again: %v", err)
+	}
+	if err := again.Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.InputDigest = "other"
+	var bound *client.BindingError
+	if _, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute); !errors.As(err, &bound) {
+		t.Errorf("Begin with another input: %v", err)
+	}
+}
+
+// A document that is not in the file any more, or only one of the two, is saved
+// again with the next request that names it.
+func TestSnapshotPurged(t *testing.T) {
+	l := openTest(t, Config{})
+	for i, purge := range []string{
+		`DELETE FROM ledger_snapshot`,
+		`DELETE FROM ledger_snapshot WHERE digest = ?1`,
+		`DELETE FROM ledger_snapshot WHERE digest = ?2`,
+	} {
+		for j, id := range []string{"before", "after"} {
+			b := bindingOf(fmt.Sprintf("request-%s-%d", id, i))
+			h, err := l.Begin(t.Context(), b, client.IntendPrepare, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Release(); err != nil {
+				t.Fatal(err)
+			}
+			r, err := l.Load(t.Context(), b.Scope, b.RequestID)
+			if err != nil || !bytes.Equal(r.Profile.Body, b.Profile.Body) || !bytes.Equal(r.OpenAPI.Body, b.OpenAPI.Body) {
+				t.Fatalf("Load: %v", err)
+			}
+			if j == 0 {
+				if _, err := l.conn.ExecContext(t.Context(), `DELETE FROM ledger_request`); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := l.conn.ExecContext(t.Context(), purge, b.Profile.Digest, b.OpenAPI.Digest); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 	}
 }
 

@@ -69,3 +69,10 @@ func reasonOf(err error) error {
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
+
+// isForeignKey reports whether a row was refused because one that it names is not
+// there.
+func isForeignKey(err error) bool {
+	var e *msqlite.Error
+	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+}

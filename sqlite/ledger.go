@@ -77,11 +77,14 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 // this the only one; should it ever not, the compare-and-set of each write fails,
 // and it looks again.
 func (h *hold) begin(ctx context.Context, scope client.Scope, requestID string, b *client.Binding, intent client.Intent) error {
-	for {
-		// Too short to be worth an interrupt, which costs more than the read.
-		r, err := h.ledger.read(context.WithoutCancel(ctx), scope, requestID)
-		if err != nil {
-			return err
+	for look := b == nil || !b.Fresh; ; look = true {
+		var r *row
+		var err error
+		if look {
+			// Too short to be worth an interrupt, which costs more than the read.
+			if r, err = h.ledger.read(context.WithoutCancel(ctx), scope, requestID); err != nil {
+				return err
+			}
 		}
 		now := h.Now()
 		var done bool
@@ -111,12 +114,11 @@ func (h *hold) begin(ctx context.Context, scope client.Scope, requestID string, 
 }
 
 // insertStatements bind a new request.
-type insertStatements struct{ hasSnapshot, snapshot, request *sql.Stmt }
+type insertStatements struct{ snapshot, request *sql.Stmt }
 
 func prepareInsert(p *preparer) insertStatements {
 	return insertStatements{
-		hasSnapshot: p.prepare(`SELECT EXISTS (SELECT 1 FROM ledger_snapshot WHERE digest = ?)`),
-		snapshot:    p.prepare(`INSERT INTO ledger_snapshot (digest, body, sum) VALUES (?, ?, ?)`),
+		snapshot: p.prepare(`INSERT INTO ledger_snapshot (digest, body, sum) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING`),
 		request: p.prepare(`
 INSERT INTO ledger_request (principal, environment, request_id, origin, action_id, profile_digest, openapi_digest,
     input_digest, input, input_sum, state, created_at, seen_at, attempted_at, fence, entries)
@@ -129,45 +131,41 @@ ON CONFLICT (principal, environment, request_id) DO NOTHING`),
 // when somebody else has bound the ID.
 func (l *Ledger) bind(ctx context.Context, b *client.Binding, intent client.Intent, now time.Time) (*row, bool, error) {
 	r := &row{fence: 1, record: client.Record{Binding: *b, State: client.Prepared, CreatedAt: now, SeenAt: now}}
+	r.record.Fresh = false
 	var attempted sql.NullInt64
 	if intent == client.IntendSubmit {
 		r.record.State, r.record.AttemptedAt = client.Attempted, now
 		attempted = sql.NullInt64{Int64: now.UnixMicro(), Valid: true}
 	}
 	sum := sumOf(b.Input)
-	var bound bool
-	err := l.commits.submit(ctx, func() error {
-		bound = false
-		for _, d := range []client.Snapshot{b.Profile, b.OpenAPI} {
-			if err := l.saveSnapshot(d); err != nil {
-				return err
-			}
-		}
-		res, err := l.insert.request.Exec(b.Scope.Principal, b.Scope.Environment, b.RequestID, b.Origin, b.ActionID,
+	insert := func() (sql.Result, error) {
+		return l.insert.request.Exec(b.Scope.Principal, b.Scope.Environment, b.RequestID, b.Origin, b.ActionID,
 			b.Profile.Digest, b.OpenAPI.Digest, b.InputDigest, notNull(b.Input), sum,
 			string(r.record.State), now.UnixMicro(), now.UnixMicro(), attempted)
+	}
+	var n int64
+	err := l.commits.submit(ctx, func() error {
+		// Nearly every request finds its documents saved: the foreign keys tell
+		// which one does not.
+		res, err := insert()
+		if isForeignKey(err) {
+			for _, d := range []client.Snapshot{b.Profile, b.OpenAPI} {
+				if _, err := l.insert.snapshot.Exec(d.Digest, notNull(d.Body), sumOf(d.Body)); err != nil {
+					return err
+				}
+			}
+			res, err = insert()
+		}
 		if err != nil {
 			return err
 		}
-		n, err := res.RowsAffected()
-		if err != nil || n == 0 {
+		if n, err = res.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
-		bound = true
 		r.id, err = res.LastInsertId()
 		return err
 	})
-	return r, bound, err
-}
-
-// saveSnapshot keeps a document, once. It runs inside a commit.
-func (l *Ledger) saveSnapshot(d client.Snapshot) error {
-	var known bool
-	if err := l.insert.hasSnapshot.QueryRow(d.Digest).Scan(&known); err != nil || known {
-		return err
-	}
-	_, err := l.insert.snapshot.Exec(d.Digest, notNull(d.Body), sumOf(d.Body))
-	return err
+	return r, err == nil && n == 1, err
 }
 
 // notNull is an empty blob for no bytes: to the driver nil is NULL.
@@ -278,7 +276,7 @@ func (l *Ledger) list(ctx context.Context, scope client.Scope, f client.Filter) 
 			return nil, damaged("%v", err)
 		}
 		if s.State != client.Prepared && s.State != client.Attempted || s.Outcome != agentic.Outcome("") && !s.Outcome.Valid() {
-			return nil, damaged("request %.140q is %q with the outcome %q", s.RequestID, s.State, s.Outcome)
+			return nil, damaged("request %.140s is %.140s with the outcome %.140s", s.RequestID, s.State, s.Outcome)
 		}
 		s.CreatedAt, s.SeenAt = fromMicros(created), fromMicros(seen)
 		out = append(out, s)

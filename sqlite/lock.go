@@ -155,6 +155,13 @@ func (t *lockTable) dequeue(k lockKey) {
 	t.held[k] = waiters[1:]
 }
 
+// inFlight is the number of keys that goroutines of this handle have.
+func (t *lockTable) inFlight() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.held)
+}
+
 func (t *lockTable) release(k lockKey) error {
 	err := t.kernel.unlock(k)
 	t.dequeue(k)

@@ -186,6 +186,7 @@ func (l *Ledger) connect(ctx context.Context) error {
 	l.commits = &committer{
 		begin: p.prepare("BEGIN IMMEDIATE"), commit: p.prepare("COMMIT"), rollback: p.prepare("ROLLBACK"),
 		killPoint: l.killPoint,
+		inFlight:  l.locks.inFlight,
 	}
 	l.insert, l.update = prepareInsert(&p), prepareUpdate(&p)
 	// A file that may only be read says so now, not when an action is about to run.

@@ -103,7 +103,7 @@ func (l *Ledger) read(ctx context.Context, scope client.Scope, requestID string)
 // are those of the profile, the OpenAPI document and the input.
 func checkRequest(r *client.Record, sums [3][]byte) error {
 	if r.State != client.Prepared && r.State != client.Attempted {
-		return damaged("state %q", r.State)
+		return damaged("state %.140s", r.State)
 	}
 	if (r.State == client.Attempted) == r.AttemptedAt.IsZero() {
 		return damaged("a request that is %s, with the wrong time of its attempt", r.State)
@@ -145,7 +145,7 @@ func appendEntry(r *client.Record, observations string, receipt sql.NullString) 
 // sameRequest checks that a receipt is about the request it is appended to.
 func sameRequest(r *agentic.Receipt, b *client.Binding) error {
 	if r.RequestID != b.RequestID || r.ActionID != b.ActionID || r.Origin != b.Origin {
-		return fmt.Errorf("a receipt of another request: %.140q", r.RequestID)
+		return fmt.Errorf("a receipt of another request: %.140s", r.RequestID)
 	}
 	return nil
 }
@@ -155,8 +155,9 @@ func encodeObservations(obs []client.Observation) (string, error) {
 	if len(obs) == 0 {
 		return "[]", nil
 	}
-	b, err := json.Marshal(obs)
-	return string(b), err
+	var b strings.Builder
+	err := json.NewEncoder(&b).Encode(obs)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 func decodeObservations(s string) ([]client.Observation, error) {

@@ -32,6 +32,10 @@ const (
 	// begun for; net/http finishes it for the pool.
 	connectTimeout = 30 * time.Second
 
+	// connBuffer is that of a connection, in bytes each way: a submission makes
+	// a new one, and requests and most answers are smaller.
+	connBuffer = 2 << 10
+
 	idleConns        = 256
 	idleConnsPerHost = 64
 	idleTimeout      = 30 * time.Second
@@ -134,6 +138,8 @@ func New(config Config) (*Transport, error) {
 		},
 		TLSHandshakeTimeout:    connectTimeout,
 		DisableCompression:     true,
+		ReadBufferSize:         connBuffer,
+		WriteBufferSize:        connBuffer,
 		MaxIdleConns:           idleConns,
 		MaxIdleConnsPerHost:    idleConnsPerHost,
 		IdleConnTimeout:        idleTimeout,

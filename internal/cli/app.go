@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"os"
 	"os/signal"
@@ -176,6 +177,9 @@ func (a *app) writeReceipt(r agentic.Receipt) error {
 func (a *app) print(b []byte) error {
 	if _, err := a.stdout.Write(b); err != nil {
 		a.mute = true
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // without the name, which is standard output's
+		}
 		return advice.New("output", fmt.Errorf("cannot write to standard output: %w", err), "Look at what reads the output of this command.")
 	}
 	return nil

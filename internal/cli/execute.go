@@ -86,5 +86,5 @@ func (a *app) saved(err error, requestID, result string) error {
 	if err == nil {
 		return nil
 	}
-	return advice.New("output", errors.Join(fmt.Errorf("request %s is %s, and that is saved", requestID, result), err), "To see it: "+a.showCommand(requestID))
+	return advice.New("output", errors.Join(fmt.Errorf("request %s is saved as %s", requestID, result), err), "To see it: "+a.showCommand(requestID))
 }

@@ -149,12 +149,12 @@ func (a *app) explain(err error) failure {
 		f.Message = fmt.Sprintf("request %s was prepared and never sent, so there is nothing to reconcile", prepared.RequestID)
 		f.Remedy = "To send it: " + a.resumeCommand(prepared.RequestID, " --send")
 	case errors.As(err, &id):
-		f.Code, f.exit, f.Remedy = "request-id", exitUsage, "Give another request ID, or none for a new one."
+		f.Code, f.exit, f.Remedy = "request-id", exitUsage, "'agentic requests list' has the IDs that are saved; leave out --request-id for a new one."
 		f.Message = `request ID "` + id.RequestID + `" is not 8 to 128 characters of A-Z, a-z, 0-9, _ and -`
 	case errors.As(err, &origin):
 		f.Code = "origin-not-approved"
 		plain := unquoted(origin.Origin)
-		f.Message = strings.Replace(f.Message, origin.Origin, plain, 1)
+		f.Message = strings.Replace(f.Message, render.OneLine(origin.Error()), "the origin "+plain+" is not approved", 1)
 		f.Remedy = "If you trust this origin, approve it with --approve " + escape.Shell(plain) + loopbackHint(plain)
 		if why := neverApproved(plain); why != nil {
 			f.Remedy = "No --approve can help: the origin " + why.Error() + "."

@@ -139,7 +139,7 @@ func TestReceiptCannotBePrinted(t *testing.T) {
 	a := testApp(&out, &diag)
 	code := a.run(t.Context(), []string{"run", s.Origin + "/agentic.json", "--approve", s.Origin, "--allow-loopback", "--input", `{"subject":"x"}`, "--yes", "--json",
 		"--request-id", "-request-1", "--ledger", filepath.Join(t.TempDir(), "it's.db")})
-	if code != exitError || strings.Count(out.written.String(), "\n") != 1 || !strings.Contains(diag.String(), "request -request-1 is succeeded, and that is saved") ||
+	if code != exitError || strings.Count(out.written.String(), "\n") != 1 || !strings.Contains(diag.String(), "request -request-1 is saved as succeeded") ||
 		!strings.Contains(diag.String(), `it'\''s.db' -- -request-1`+"\n") || !strings.Contains(diag.String(), "To see it: agentic requests show") {
 		t.Errorf("exit code %d, stdout %s, stderr %s", code, out.written.String(), diag.String())
 	}

@@ -171,8 +171,14 @@ func TestAdapterRefuses(t *testing.T) {
 		return fmt.Sprintf(`{"profile": %s, "openapi": %s, "request_id": "scenario-1", "input": {"subject": "x"}, "ledger_path": %q%s}`,
 			ticket.Profile(origin), ticket.OpenAPI(origin), filepath.Join(t.TempDir(), "ledger"), more)
 	}
+	_, actions, _ := strings.Cut(string(ticket.Profile(origin)), `"actions": [`)
+	other := strings.Replace(actions[:strings.LastIndex(actions, "]")], "create-ticket", "other", 1)
 	for _, tt := range []struct{ name, stdin, want string }{ // want and a remedy
 		{"nothing", "", "not a scenario"},
+		{"an array", "[]", "it is not a JSON object"},
+		{"several actions", strings.Replace(whole(origin, ""), `"actions": [`, `"actions": [`+other+",", 1), "does not name one"},
+		{"no request ID", strings.Replace(whole(origin, ""), "scenario-1", "?", 1), `"request_id" is "?"`},
+		{"an input without its evidence", strings.Replace(whole(origin, ""), `"subject": "x"`, "", 1), "input: error: The input has no value at /subject"},
 		{"a member given twice", whole(origin, `, "request_id": "scenario-2"`), "duplicate member"},
 		{"a hostile member given twice", "{\n\"\\u001b\": 1, \"\\u001b\": 2}", "not a scenario: duplicate member name in line 2, column 14"},
 		{"a wrong type", whole(origin, `, "test_crash_after_submit": "yes"`), `"test_crash_after_submit" is string, not boolean`},

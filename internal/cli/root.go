@@ -88,7 +88,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && e.GetSpecifiedShortnames() != "" {
 		return advice.BadUsage("unknown flag: -"+e.GetSpecifiedShortnames(), "Before an argument that begins with '-' write '--'. "+seeHelp(cmd))
 	}
-	return advice.BadUsage(err.Error(), seeHelp(cmd))
+	remedy := seeHelp(cmd)
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && e.GetSpecifiedName() == "version" {
+		remedy = "See 'agentic version'."
+	}
+	return advice.BadUsage(err.Error(), remedy)
 }
 
 // newHelp is the command help: what it is asked about has to be there.

@@ -136,3 +136,24 @@ func TestQuestion(t *testing.T) {
 		t.Errorf("the ledger has more than the two requests that were agreed to:\n%s", list)
 	}
 }
+
+// What was typed before the question is no answer to it.
+func TestTypedAhead(t *testing.T) {
+	s := startTestTickets(t, "normal")
+	run := []string{"run", s.Origin + "/agentic.json", "--approve", s.Origin, "--allow-loopback", "--input", `{"subject":"x"}`}
+	for _, tt := range []struct {
+		early, answer string
+		code, posts   int
+	}{
+		{"y\ny\nyes\n", "\n", exitError, 0},
+		{"y\n", "n\n", exitError, 0},
+		{"y", "\n", exitError, 0},
+		{"n\n", "y\n", exitOK, 1},
+	} {
+		code, _, shown := converse(t, command(t, run...), tt.early, tt.answer)
+		state, err := s.State(t.Context())
+		if err != nil || code != tt.code || state.Posts != tt.posts || !strings.Contains(shown, "Send it?") {
+			t.Errorf("%q and then %q: exit code %d, %d POSTs (%v), shown:\n%s", tt.early, tt.answer, code, state.Posts, err, shown)
+		}
+	}
+}

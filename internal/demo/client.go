@@ -95,7 +95,9 @@ func (t task) run(ctx context.Context, show func(render.Step) error) (r agentic.
 		Observer: func(e client.Event) {
 			s := render.Event(e)
 			s.Who = t.Who
-			shown = errors.Join(shown, show(s))
+			if shown == nil {
+				shown = show(s)
+			}
 		},
 		KillPoint: func(p client.Point) {
 			if t.Kill && p == client.AfterSubmit {

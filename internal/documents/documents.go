@@ -69,7 +69,7 @@ func Truthful(found agentic.Diagnostics, data []byte, limit int) agentic.Diagnos
 	if len(data) > limit {
 		for i := range found {
 			if found[i].Code == found[i].Document+"/too-large" {
-				found[i].Problem = fmt.Sprintf("The %s has more than %d bytes, and that is the most.", found[i].Document, limit)
+				found[i].Problem = fmt.Sprintf("There are more than %d bytes, and that is the most.", limit)
 			}
 		}
 	}
@@ -152,8 +152,8 @@ func (s Source) profile(ctx context.Context, name string) (data []byte, from str
 		return data, "", err
 	}
 	u, err := url.Parse(name)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, "", advice.BadUsage(name+" is not a URL of a profile", "Write it as https://HOST/agentic.json.")
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" { // not shown: it may hold a password
+		return nil, "", advice.BadUsage("the URL of the profile has no host, or has credentials or a fragment", "Write it as https://HOST/agentic.json.")
 	}
 	from = u.Scheme + "://" + u.Host
 	if err := s.Transport.Approve(from, ""); err != nil {

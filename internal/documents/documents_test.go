@@ -3,6 +3,7 @@ package documents
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
@@ -115,5 +117,51 @@ func TestPlanRefuses(t *testing.T) {
 func TestRead(t *testing.T) {
 	if data, err := Read(t.Context(), strings.NewReader("abcdef"), "-", 3); err != nil || string(data) != "abcd" {
 		t.Errorf("Read = %q, %v; want one byte more than the limit", data, err)
+	}
+}
+
+// A read that cannot end is left when the context ends.
+func TestReadEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe() // nobody writes
+	defer w.Close()
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if data, err := Read(ctx, r, "-", 3); data != nil || err != context.Canceled {
+		t.Errorf("Read = %q, %v", data, err)
+	}
+}
+
+// Only of what was cut is the size unknown.
+func TestTruthful(t *testing.T) {
+	for _, tt := range []struct {
+		size int
+		code string
+		want string
+	}{
+		{4, "profile/too-large", "There are more than 3 bytes, and that is the most."},
+		{3, "profile/too-large", "x"},
+		{4, "profile/not-json", "x"},
+	} {
+		found := agentic.Diagnostics{{Document: "profile", Code: tt.code, Problem: "x"}}
+		if got := Truthful(found, make([]byte, tt.size), 3)[0].Problem; got != tt.want {
+			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+}
+
+// Plan writes down where a document came from, also one that it refuses.
+func TestNames(t *testing.T) {
+	origin := publisher(t, same)
+	s := source(t, origin)
+	s.Names = Names{}
+	if _, err := s.Plan(t.Context(), origin+"/agentic.json", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := s.Names.Of("profile"), s.Names.Of("openapi"), s.Names.Of("input"); a != origin+"/agentic.json" || b != origin+"/openapi.json" || c != "input" {
+		t.Errorf("names %s, %s and %s", a, b, c)
+	}
+	s.Stdin = strings.NewReader("{")
+	if _, err := s.Plan(t.Context(), "-", "", ""); err == nil || s.Names.Of("profile") != "profile" {
+		t.Errorf("standard input is called %s (%v)", s.Names.Of("profile"), err)
 	}
 }
