@@ -135,7 +135,11 @@ func (a *app) explain(err error) failure {
 		f.Code, f.RequestID, f.Remedy = "bound-to-another", binding.RequestID, "Leave out --request-id for a new action, or go on with the saved one: "+a.resumeCommand(binding.RequestID, "")
 		f.Message = fmt.Sprintf("request %s is already bound to another request", binding.RequestID)
 		for _, d := range binding.Differences {
-			f.Message += fmt.Sprintf("; %s is %s there and %s here", d.Field, d.Saved, d.Asked)
+			what := d.Field
+			if what != "origin" && what != "action" {
+				what += "'s sha256"
+			}
+			f.Message += fmt.Sprintf("; its %s is %s, and here it is %s", what, d.Saved, d.Asked)
 			f.Differences = append(f.Differences, difference(d))
 		}
 	case errors.As(err, &held):
