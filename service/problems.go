@@ -10,7 +10,9 @@ import (
 
 // Types of the RFC 9457 problem documents. They are stable, each stands for one
 // cause, and each address leads to the line that explains it. What is answered
-// with one of them, but ProblemRefused, was not recorded by this request.
+// with one of them was not recorded by this request, but for ProblemRefused; and
+// after a 500 or 503 it may have been, when the answer to the commit was lost: the
+// status tells.
 const (
 	problemBase = "https://pkg.go.dev/github.com/agentic-go/agentic/service#"
 
