@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (x *execution) submit(ctx context.Context) error {
 	} else {
 		x.emit(Interrupted{EventHead: x.head(), Observation: o})
 	}
-	x.cfg.Logger.Info("action submitted", x.attrs("reach", o.Reach, "status", o.Status, "class", o.Class)...)
+	x.log("action submitted", "reach", o.Reach, "status", o.Status, "class", o.Class)
 	return canceled(ctx, ex)
 }
 
@@ -164,7 +165,7 @@ func (x *execution) check(ctx context.Context, n int) (agentic.StatusDecision, e
 	}
 	x.fresh = append(x.fresh, o)
 	x.emit(Checked{EventHead: x.head(), N: n, M: m, Observation: o.withoutChecks(), Reason: d.Reason})
-	x.cfg.Logger.Info("status checked", x.attrs("check", n, "of", m, "status", o.Status, "class", o.Class, "outcome", d.Outcome)...)
+	x.log("status checked", "check", n, "of", m, "status", o.Status, "class", o.Class, "outcome", d.Outcome)
 	return d, canceled(ctx, ex)
 }
 
@@ -187,7 +188,7 @@ func (x *execution) verify(ctx context.Context, resourceID string) (verdict, err
 	}
 	x.fresh = append(x.fresh, o)
 	x.emit(Verified{EventHead: x.head(), OK: d.Verified, Observation: o.withoutChecks(), Reason: d.Reason})
-	x.cfg.Logger.Info("resource verified", x.attrs("status", o.Status, "class", o.Class, "verified", d.Verified)...)
+	x.log("resource verified", "status", o.Status, "class", o.Class, "verified", d.Verified)
 	if !d.Verified {
 		return unknown(d.Reason), canceled(ctx, ex)
 	}
@@ -227,7 +228,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (Result, error) {
 	x.kill(AfterReceipt)
 	res.Receipt = r
 	x.emit(Resulted{EventHead: x.head(), Receipt: r})
-	x.cfg.Logger.Info("receipt saved", x.attrs("outcome", r.Outcome)...)
+	x.log("receipt saved", "outcome", r.Outcome)
 	return res, nil
 }
 
@@ -351,8 +352,11 @@ func (x *execution) head() EventHead {
 	return EventHead{Scope: x.rec.Scope, RequestID: x.rec.RequestID, ActionID: x.rec.ActionID, Origin: x.rec.Origin, At: x.now()}
 }
 
-// attrs are the attributes of a log line: names and numbers only, nothing that
-// the publisher wrote freely (D6).
-func (x *execution) attrs(more ...any) []any {
-	return append([]any{"request_id", x.rec.RequestID, "action", x.rec.ActionID, "origin", x.rec.Origin}, more...)
+// log writes a line of names and numbers only: nothing that the publisher wrote
+// freely (D6), and nothing that is confidential.
+func (x *execution) log(message string, more ...any) {
+	if ctx := context.Background(); x.cfg.Logger.Enabled(ctx, slog.LevelInfo) {
+		args := append([]any{"request_id", x.rec.RequestID, "action", x.rec.ActionID, "origin", x.rec.Origin}, more...)
+		x.cfg.Logger.InfoContext(ctx, message, args...)
+	}
 }

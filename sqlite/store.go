@@ -64,7 +64,7 @@ WHERE request_id = ? AND principal = ? AND action = ? AND (state = 'claimed' OR 
 SELECT fingerprint, state, resource_id, status, CASE WHEN expires_at > ? THEN body END, body_omitted, created_at, expires_at
 FROM agentic_request WHERE request_id = ? AND principal = ? AND action = ?`
 
-	seenSQL = `SELECT 1 FROM agentic_request WHERE request_id = ? AND principal = ? AND action = ?`
+	seenSQL = `UPDATE agentic_request SET status = status WHERE request_id = ? AND principal = ? AND action = ?`
 
 	deleteSQL = `
 DELETE FROM agentic_request WHERE id IN

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -108,17 +107,18 @@ func (s *Store) claimInBatch(t *batch, c claim) (*service.Record, error) {
 	if open, ok := t.claimed(c.key); ok {
 		return open.record(), nil
 	}
-	// To look for a row costs half of reading one, and there is none as a rule.
-	var one int
-	err := t.stmts.seen.QueryRow(c.key.RequestID, c.key.Principal, c.key.Action).Scan(&one)
-	switch {
-	case err == nil:
+	// An update that changes nothing tells by its count whether the row is there. A
+	// query would start a goroutine in database/sql: that is 3 of 100 submissions at
+	// 64 callers (BenchmarkServiceTracking).
+	res, err := t.stmts.seen.Exec(c.key.RequestID, c.key.Principal, c.key.Action)
+	switch there, err := changed(res, err); {
+	case err != nil:
+		return nil, storeError("claim", err)
+	case there:
 		return s.read(context.Background(), t.stmts.find, c.key)
-	case errors.Is(err, sql.ErrNoRows):
-		t.add(c)
-		return nil, nil
 	}
-	return nil, storeError("claim", err)
+	t.add(c)
+	return nil, nil
 }
 
 // Settle implements service.Store.
