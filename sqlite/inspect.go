@@ -15,6 +15,31 @@ var errForeign = fmt.Errorf("%w: it holds something else, and is left as it is",
 // smallestPage is the size of the smallest database of SQLite that is not empty.
 const smallestPage = 512
 
+// look opens a file that is there for looking at. Where its folder may not be
+// written to, SQLite cannot make the files that readers share with writers; without
+// a -wal there is no writer, and the file is read as it stands.
+func look(ctx context.Context, path string) (*sql.DB, error) {
+	try := func(how access) (*sql.DB, error) {
+		db, err := sql.Open("sqlite", dsn(path, how))
+		if err != nil {
+			return nil, err
+		}
+		var n int
+		if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&n); err != nil {
+			_ = db.Close() // the first error counts
+			return nil, err
+		}
+		return db, nil
+	}
+	db, err := try(onlyLook)
+	if reasonOf(err) == ErrReadOnly {
+		if _, e := os.Stat(path + "-wal"); errors.Is(e, fs.ErrNotExist) {
+			return try(standsStill)
+		}
+	}
+	return db, err
+}
+
 // inspect looks at what is there and changes nothing. It gives the version of the
 // schema, 0 for a file that is absent or empty, and refuses a file that is not a
 // ledger: nobody's file is made private, locked or migrated by mistake.
@@ -29,7 +54,7 @@ func inspect(ctx context.Context, path string) (version int64, err error) {
 	if info.Size() < smallestPage {
 		return 0, errForeign // SQLite would take it for an empty file
 	}
-	db, err := sql.Open("sqlite", dsn(path, onlyLook))
+	db, err := look(ctx, path)
 	if err != nil {
 		return 0, err
 	}

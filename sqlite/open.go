@@ -155,13 +155,14 @@ func (l *Ledger) openReadOnly(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return l.connectReaders(ctx, onlyLook)
-}
-
-func (l *Ledger) connectReaders(ctx context.Context, how access) (err error) {
-	if l.readers, err = sql.Open("sqlite", dsn(l.path, how)); err != nil {
+	l.readers, err = look(ctx, path)
+	if err != nil {
 		return err
 	}
+	return l.prepareReaders(ctx)
+}
+
+func (l *Ledger) prepareReaders(ctx context.Context) (err error) {
 	l.readers.SetMaxOpenConns(readConnections)
 	l.readers.SetMaxIdleConns(readConnections)
 	l.load, err = l.readers.PrepareContext(ctx, loadSQL)
@@ -196,7 +197,10 @@ func (l *Ledger) connect(ctx context.Context) error {
 	if _, err := p.exec(l.commits.rollback); err != nil {
 		return err
 	}
-	return l.connectReaders(ctx, reads)
+	if l.readers, err = sql.Open("sqlite", dsn(l.path, reads)); err != nil {
+		return err
+	}
+	return l.prepareReaders(ctx)
 }
 
 // Close waits for the calls that are writing and ends those that wait for a
@@ -267,9 +271,10 @@ var chooseSystemCalls = sync.OnceValue(func() error {
 type access int
 
 const (
-	writes   access = iota
-	reads           // beside a connection that writes
-	onlyLook        // nothing of the file may change, not even its journal mode
+	writes      access = iota
+	reads              // beside a connection that writes
+	standsStill        // nobody writes, and there is no place for files of readers
+	onlyLook           // nothing of the file may change, not even its journal mode
 )
 
 // dsn is the file as a URI, so that no character of its path is an option, with
@@ -287,7 +292,10 @@ func dsn(path string, how access) string {
 		q.Set("_txlock", "deferred")
 		q.Set("_query_only", "1")
 	}
-	if how == onlyLook {
+	if how == standsStill {
+		q.Set("immutable", "1")
+	}
+	if how == onlyLook || how == standsStill {
 		q.Del("_journal_mode")
 		q.Del("_synchronous")
 		q.Set("mode", "ro")
