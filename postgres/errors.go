@@ -51,6 +51,9 @@ func unavailable(ctx context.Context, err error) bool {
 			return false
 		}
 	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true // whatever it said: a server that lets nobody in, or not yet
+	}
 	var said *pgconn.PgError
 	return !errors.As(err, &said) || cannotServe(said.Code)
 }

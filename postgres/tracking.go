@@ -69,6 +69,7 @@ WHERE key = ANY (ARRAY(SELECT key FROM {schema}.tracked_request WHERE NOT swept 
 DELETE FROM {schema}.tracked_request
 WHERE key = ANY (ARRAY(SELECT key FROM {schema}.tracked_request
                        WHERE swept AND expires_at < statement_timestamp() - $2::bigint * interval '1 microsecond'
+                         AND expires_at + (expires_at - created_at) < statement_timestamp()
                        ORDER BY expires_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`),
 	}
 }

@@ -91,8 +91,8 @@ type Store[Tx any] interface {
 	FindIn(ctx context.Context, tx Tx, k Key) (*Record, error)
 
 	// Sweep turns at most limit records past their window into tombstones, and
-	// deletes at most limit tombstones whose window ended more than keep ago
-	// (keep 0 deletes none). It may run on many hosts at once.
+	// deletes at most limit tombstones whose window ended more than keep ago, and
+	// more than its own length ago (D23); keep 0 deletes none. It may run on many hosts at once.
 	Sweep(ctx context.Context, keep time.Duration, limit int) (Swept, error)
 }
 

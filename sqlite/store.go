@@ -68,7 +68,7 @@ FROM agentic_request WHERE request_id = ? AND principal = ? AND action = ?`
 
 	deleteSQL = `
 DELETE FROM agentic_request WHERE id IN
-(SELECT id FROM agentic_request WHERE swept = 1 AND expires_at < ? ORDER BY expires_at LIMIT ?)`
+(SELECT id FROM agentic_request WHERE swept = 1 AND expires_at < ?1 AND 2 * expires_at - created_at < ?2 ORDER BY expires_at LIMIT ?3)`
 
 	expireSQL = `
 UPDATE agentic_request SET state = 'expired', swept = 1, resource_id = '', status = 0, body = NULL, body_omitted = 0 WHERE id IN
@@ -113,6 +113,8 @@ func (s *Store) open(ctx context.Context) error {
 		"SAVEPOINT agentic":   &s.stmts.save,
 		"RELEASE agentic":     &s.stmts.release,
 		"ROLLBACK TO agentic": &s.stmts.undo,
+		"BEGIN":               &s.stmts.begin,
+		"ROLLBACK":            &s.stmts.rollback,
 	} {
 		made, err := s.db.PrepareContext(ctx, query)
 		if err != nil {
@@ -193,7 +195,7 @@ func (s *Store) read(ctx context.Context, find *sql.Stmt, k service.Key) (*servi
 	switch r.State {
 	case service.Claimed, service.Done, service.Refused, service.Pending, service.Expired:
 	default:
-		return nil, storeError("find", fmt.Errorf("the request %.140q has the state %.20q", k.RequestID, r.State))
+		return nil, storeError("find", fmt.Errorf("the request %s has the state %.20q", k.Short(), r.State))
 	}
 	r.CreatedAt, r.ExpiresAt = fromMicros(created), fromMicros(expires)
 	if r.State != service.Claimed && expires <= now {
@@ -211,7 +213,7 @@ func (s *Store) Sweep(ctx context.Context, keep time.Duration, limit int) (n ser
 	err = s.Transact(ctx, func(_ context.Context, tx *sql.Tx) (err error) {
 		n = service.Swept{}
 		if keep > 0 {
-			if n.Deleted, err = sweep(tx, deleteSQL, now-keep.Microseconds(), limit); err != nil {
+			if n.Deleted, err = sweep(tx, deleteSQL, now-keep.Microseconds(), now, limit); err != nil {
 				return err
 			}
 		}
@@ -224,8 +226,8 @@ func (s *Store) Sweep(ctx context.Context, keep time.Duration, limit int) (n ser
 	return n, nil
 }
 
-func sweep(tx *sql.Tx, query string, until int64, limit int) (int, error) {
-	res, err := tx.Exec(query, until, limit)
+func sweep(tx *sql.Tx, query string, args ...any) (int, error) {
+	res, err := tx.Exec(query, args...)
 	if err != nil {
 		return 0, storeError("sweep", err)
 	}

@@ -183,12 +183,12 @@ type batch struct {
 	ran   []*submission
 
 	mu   sync.Mutex
-	open []claim // made in the turn under way, and not settled
+	made []claim // in the turn under way; written when it ends well
 }
 
 // give lets s run, and tells what came of it.
 func (t *batch) give(s *submission) error {
-	t.open = t.open[:0]
+	t.made = t.made[:0]
 	s.turn <- t
 	return <-s.ran
 }
@@ -246,6 +246,9 @@ func (b *submissions) join(t *batch, s *submission) bool {
 	if err == nil {
 		// It fails too when SQLite took the transaction back and s kept silent.
 		_, err = t.stmts.release.Exec()
+	}
+	if err == nil && ran == nil {
+		err = t.write()
 	}
 	switch {
 	case err == nil && ran != errLeft:

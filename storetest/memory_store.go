@@ -288,7 +288,7 @@ func (m *MemoryStore) Sweep(ctx context.Context, keep time.Duration, limit int) 
 				m.state.records[k] = tombstone(r)
 				n.Expired++
 			}
-		case r.State == service.Expired && keep > 0 && now.Sub(r.ExpiresAt) > keep:
+		case r.State == service.Expired && keep > 0 && now.Sub(r.ExpiresAt) > max(keep, r.ExpiresAt.Sub(r.CreatedAt)):
 			if n.Deleted < limit {
 				delete(m.state.records, k)
 				n.Deleted++

@@ -95,6 +95,16 @@ func windowTests[Tx any]() []storeTest[Tx] {
 				e.first(k, fmt.Sprintf("row %d", i)) // and the key begins anew
 			}
 		}},
+		{"no tombstone goes before its own window has passed once more", func(e *storeEnv[Tx]) {
+			k := trackingKey("request-1")
+			e.settled(k, fingerprintOf("one"), window, service.Done, done)
+			e.Advance(e.T, window)
+			e.sweepAll(time.Minute, service.Swept{Expired: 1})
+			e.Advance(e.T, window-time.Minute)
+			e.sweepAll(time.Minute, service.Swept{})
+			e.Advance(e.T, 2*time.Minute)
+			e.sweepAll(time.Minute, service.Swept{Deleted: 1})
+		}},
 		{"records that nobody swept in time go the same way", func(e *storeEnv[Tx]) {
 			k := trackingKey("request-1")
 			e.settled(k, fingerprintOf("one"), window, service.Done, done)
