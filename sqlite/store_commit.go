@@ -259,12 +259,14 @@ func (b *submissions) join(t *batch, s *submission) bool {
 	case len(t.ran) == 0 && ran != nil:
 		b.broken(t, nil)
 		s.done <- nil // its own error counts
+	case errors.Is(t.tx.Rollback(), sql.ErrTxDone):
+		// s ended it, and may have committed what it wrote: no time to try again.
+		answer(t.ran, ended())
+		s.done <- fmt.Errorf("sqlite: end: %w", errEnded)
 	case len(t.ran) == 0:
-		b.broken(t, nil)
 		s.done <- storeError("end", err)
 	default:
-		t.ran = append(t.ran, s)
-		b.broken(t, []*submission{s})
+		b.again(append(t.ran, s), []*submission{s})
 	}
 	return err == nil
 }

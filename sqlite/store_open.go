@@ -30,6 +30,9 @@ func DSN(path string) (string, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("%w: no path", ErrPlace)
 	}
+	if path == ":memory:" || strings.HasPrefix(path, "file:") {
+		return "", fmt.Errorf("%w: want the path of a file, not a name of SQLite's; a test takes one in t.TempDir()", ErrPlace)
+	}
 	_ = chooseSystemCalls() // it warns, and there is no log here
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -173,7 +173,7 @@ func TestDSN(t *testing.T) {
 		_ = second.Rollback()
 		t.Error("a second transaction began beside an immediate one")
 	}
-	for _, path := range []string{"", "a\x00b"} {
+	for _, path := range []string{"", "a\x00b", ":memory:", "file:x?mode=memory"} {
 		if dsn, err := sqlite.DSN(path); !errors.Is(err, sqlite.ErrPlace) {
 			t.Errorf("DSN(%q) = %q, %v", path, dsn, err)
 		}

@@ -55,6 +55,8 @@ func ReadTokens(r io.Reader) (func(*http.Request) (string, error), error) {
 		t, err := parseToken(line)
 		switch {
 		case err != nil:
+		case t.digest == sha256.Sum256(nil):
+			err = errors.New("this is the hash of no token at all")
 		case seen[t.digest]:
 			err = errors.New("the token is there twice")
 		case len(known) == maxTokens:
@@ -99,7 +101,7 @@ func whose(known []token, authorization []string) (principal string, err error) 
 		return "", &service.AuthError{Challenge: realm, Detail: "A bearer token is needed."}
 	}
 	scheme, sent, ok := strings.Cut(authorization[0], " ")
-	if len(authorization) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") {
+	if len(authorization) > 1 || !ok || sent == "" || !strings.EqualFold(scheme, "Bearer") {
 		return "", &service.AuthError{Challenge: realm + `, error="invalid_request"`, Detail: "One header Authorization with a bearer token is needed."}
 	}
 	digest, found := sha256.Sum256([]byte(sent)), -1

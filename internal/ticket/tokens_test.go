@@ -32,6 +32,7 @@ func TestReadTokensRefuses(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
 		{"nothing", "", "no token"},
 		{"comments alone", "# ann " + hash + "\n\n", "no token"},
+		{"the hash of no token", "ann " + hashOf(""), "no token at all"},
 		{"no hash", "ann " + hash + "\nbob\n", "line 2"},
 		{"a token in place of its hash", "ann secret-token\n", "64 hexadecimal"},
 		{"a short hash", "ann " + hash[1:], "64 hexadecimal"},
