@@ -50,8 +50,8 @@
 // "Idempotency-Replayed: true" and the same body when it is repeated, with 202 and
 // Retry-After as long as it is pending. A refused one repeats its status and body.
 // Everything else is an RFC 9457 problem document with a type of the constants
-// Problem..., checked for in this order: method, principal, key, media type, size,
-// JSON, object, and then what is recorded. All three operations are answered with
+// Problem..., checked for in this order: method, principal, query, key, media type,
+// size, JSON, object, and then what is recorded. All three operations are answered with
 // "Cache-Control: no-store"; the publisher's read says so through NoStore.
 //
 // Concurrent repeats wait for the first one and get its outcome. Who waits longer

@@ -57,7 +57,7 @@ type CompletedEvent struct {
 }
 
 // ErrorEvent says that a submission or a status was answered with 500 or 503. Err
-// may hold text of the publisher's handler, which is not logged.
+// may hold text of the publisher's code, which is not logged.
 type ErrorEvent struct {
 	EventHead // its key is incomplete when the request was not read that far
 	Err       error
@@ -119,14 +119,17 @@ func (s *server) observe(e Event) {
 	s.observer(e)
 }
 
-// logFailure logs an error. The text of one that came from the publisher's handler
-// may hold an input, and a panic's value may, so only their types are logged.
+// logFailure logs an error. The text of one that came from the publisher's code may
+// hold an input or a credential, as that of a *url.Error does, and a panic's value
+// may, so only their types are logged.
 func (s *server) logFailure(ctx context.Context, level slog.Level, k Key, status int, err error) {
 	attrs := []slog.Attr{slog.Any("request", k), slog.Int("status", status)}
 	if e, ok := errors.AsType[*panicError](err); ok {
 		attrs = append(attrs, slog.String("error", e.Error()), slog.String("stack", string(e.stack)))
 	} else if e, ok := errors.AsType[*handlerError](err); ok {
 		attrs = append(attrs, slog.String("error", fmt.Sprintf("of the handler, type %T", e.err)))
+	} else if e, ok := errors.AsType[*foreignError](err); ok {
+		attrs = append(attrs, slog.String("error", fmt.Sprintf("of %s, type %T", e.of, e.err)))
 	} else {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}

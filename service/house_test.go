@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -98,7 +99,7 @@ func bearer(r *http.Request) (string, error) {
 	case "Basic":
 		return "", fmt.Errorf("no: %w", &service.AuthError{Challenge: `Bearer realm="tickets"`, Detail: "Bring a token."})
 	case "Down":
-		return "", fmt.Errorf("no: %w", service.ErrUnavailable)
+		return "", fmt.Errorf("%w: %w", service.ErrUnavailable, &url.Error{Op: "Get", URL: "https://id:secret@id.example/?token=secret", Err: errors.New("refused")})
 	case "Panic":
 		panic("secret in the panic of the principal function")
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -418,4 +419,63 @@ func TestNoStore(t *testing.T) {
 	if got := w.Header().Get("Cache-Control"); got != "no-store" || w.Code != 404 {
 		t.Errorf("%d %q", w.Code, got)
 	}
+}
+
+// TestForeignErrorsAreLoggedByType: what the publisher's other code says goes to the
+// observer, and not into the log; what a store says is logged.
+func TestForeignErrorsAreLoggedByType(t *testing.T) {
+	secret := &url.Error{Op: "Get", URL: "https://id:secret@id.example/", Err: errors.New("refused")}
+	large := func(service.Request) (service.Result, error) { return service.DoneWith("T-1", large()), nil }
+	for name, c := range map[string]struct {
+		do     func(service.Request) (service.Result, error)
+		adjust func(*config, *[]act)
+		log    string
+	}{
+		"principal": {large, func(c *config, _ *[]act) {
+			c.Principal = func(*http.Request) (string, error) { return "", errors.Join(service.ErrUnavailable, secret) }
+		}, "of Config.Principal, type *errors.joinError"},
+		"transact": {large, func(c *config, _ *[]act) {
+			c.Transact = func(context.Context, func(context.Context, tx) error) error { return secret }
+		}, "of Config.Transact, type *url.Error"},
+		"transact around f": {large, func(c *config, _ *[]act) {
+			c.Transact = func(ctx context.Context, f func(context.Context, tx) error) error {
+				return errors.Join(f(ctx, nil), secret)
+			}
+			c.Store = brokenClaim{c.Store}
+		}, "of Config.Transact, type *errors.joinError"},
+		"transact gives back": {large, func(c *config, _ *[]act) {
+			c.Transact = func(ctx context.Context, f func(context.Context, tx) error) error { return f(ctx, nil) }
+			c.Store = brokenClaim{c.Store}
+		}, "the claim broke"},
+		"read": {large, func(c *config, as *[]act) {
+			c.MaxStoredBytes = 10
+			(*as)[0].Read = func(context.Context, service.Key, string) ([]byte, error) { return nil, secret }
+		}, "of Action.Read, type *url.Error"},
+	} {
+		var seen error
+		b := open(t, script(c.do), func(cfg *config, as *[]act) {
+			c.adjust(cfg, as)
+			cfg.Observer = func(e service.Event) {
+				if e, ok := e.(service.ErrorEvent); ok {
+					seen = e.Err
+				}
+			}
+		})
+		b.post(ticket)
+		b.post(ticket)
+		if log := b.log.String(); strings.Contains(log, "secret") || !strings.Contains(log, c.log) {
+			t.Errorf("%s: the log has %s", name, log)
+		}
+		if !errors.Is(seen, secret) && !errors.Is(seen, errClaim) {
+			t.Errorf("%s: the observer got %v", name, seen)
+		}
+	}
+}
+
+type brokenClaim struct{ service.Store[tx] }
+
+var errClaim = errors.New("the claim broke")
+
+func (brokenClaim) Claim(context.Context, tx, service.Key, string, time.Duration) (*service.Record, error) {
+	return nil, errClaim
 }

@@ -22,6 +22,9 @@ const (
 	ProblemMethod = problemBase + "ProblemMethod"
 	// 404: the path holds no ID that a URL can carry (D14).
 	ProblemPath = problemBase + "ProblemPath"
+	// 400: the URL of a submission has a query. The binding of the draft has none
+	// (section 4), and a repeat with another one would pass for the same request.
+	ProblemQuery = problemBase + "ProblemQuery"
 	// 400: there is no Idempotency-Key.
 	ProblemMissingKey = problemBase + "ProblemMissingKey"
 	// 400: the Idempotency-Key is not one that can be used (D19), or came twice.

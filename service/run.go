@@ -151,11 +151,35 @@ func call[Tx any](ctx context.Context, handle HandlerFunc[Tx], tx Tx, r Request)
 	return result, err
 }
 
-// handlerError is an error of the publisher's code. Stores see through it.
+// handlerError is an error of the publisher's handler. Stores see through it.
 type handlerError struct{ err error }
 
 func (e *handlerError) Error() string { return "the handler: " + e.err.Error() }
 func (e *handlerError) Unwrap() error { return e.err }
+
+// foreignError is an error of other code of the publisher.
+type foreignError struct {
+	of  string // a field of Config or Action
+	err error
+}
+
+func (e *foreignError) Error() string { return e.of + ": " + e.err.Error() }
+func (e *foreignError) Unwrap() error { return e.err }
+
+// marked tells the errors of Config.Transact from those that it gives back.
+func marked[Tx any](transact transactFunc[Tx]) transactFunc[Tx] {
+	return func(ctx context.Context, f func(context.Context, Tx) error) error {
+		var last error
+		err := transact(ctx, func(ctx context.Context, tx Tx) error {
+			last = f(ctx, tx)
+			return last
+		})
+		if err == nil || errors.Is(err, last) && errors.Is(last, err) {
+			return err
+		}
+		return &foreignError{"Config.Transact", err}
+	}
+}
 
 // refusal rolls back what a handler wrote before it refused.
 type refusal struct{ settlement Settlement }

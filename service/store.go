@@ -62,7 +62,8 @@ var (
 // Store keeps the records in the publisher's database. Times are the database's
 // own clock. Implementations must pass storetest.Store.
 //
-// A Store never sees a body that is larger than the tracker lets it store.
+// A Store never sees a body that is larger than the tracker lets it store. The
+// text of its errors is logged: it names a request by Key.Short alone.
 type Store[Tx any] interface {
 	// Transact runs f in a transaction of its own and commits when f returns
 	// nil; the commit is durable when Transact returns nil. An error of f rolls

@@ -28,8 +28,8 @@ type submission struct {
 	path string
 }
 
-// ServeHTTP looks at things in this order: method, principal, key, media type,
-// body, and only then, inside that scope, at what is recorded. So nobody learns
+// ServeHTTP looks at things in this order: method, principal, query, key, media
+// type, body, and only then, inside that scope, at what is recorded. So nobody learns
 // anything without authentication, and nothing of another principal or action
 // with it.
 func (s *submission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,6 +44,10 @@ func (s *submission) reply(w http.ResponseWriter, r *http.Request, k *Key) reply
 	var no *reply
 	if k.Principal, no = s.authenticate(r); no != nil {
 		return *no
+	}
+	if r.URL.RawQuery != "" {
+		return because(Problem{Type: ProblemQuery, Title: "Query in the URL", Status: http.StatusBadRequest,
+			Detail: "The operation has no query: what it does is told by the body alone."})
 	}
 	if k.RequestID, no = requestKey(r.Header); no != nil {
 		return *no
@@ -89,7 +93,7 @@ func (s *server) authenticate(r *http.Request) (string, *reply) {
 	principal, err := s.principal(r)
 	switch {
 	case errors.Is(err, ErrUnavailable):
-		a := s.failure(r, Key{}, err)
+		a := s.failure(r, Key{}, &foreignError{"Config.Principal", err})
 		return "", &a
 	case err != nil:
 		a := unauthenticated(err)
@@ -273,7 +277,10 @@ func (s *submission) storedBody(ctx context.Context, rec Record) ([]byte, error)
 	}
 	body, err := s.read(ctx, rec.Key, rec.ResourceID)
 	if err != nil {
-		return nil, &handlerError{err}
+		return nil, &foreignError{"Action.Read", err}
+	}
+	if _, err := strictjson.Parse(body); err != nil {
+		return nil, errors.New("Action.Read gave a body that is not strict JSON")
 	}
 	return body, nil
 }

@@ -35,6 +35,8 @@ func TestRefusals(t *testing.T) {
 		"no such name":      {body: ticket, header: []string{"Authorization", "Bearer a\x00b"}, code: 401, problem: service.ProblemUnauthenticated},
 		"unknown principal": {body: ticket, header: []string{"Authorization", "Down"}, code: 503, problem: service.ProblemUnavailable, events: "Error"},
 		"principal panics":  {body: ticket, header: []string{"Authorization", "Panic"}, code: 500, problem: service.ProblemInternal, events: "Error"},
+		"query":             {path: "/ticket?subject=other", method: "POST", body: ticket, code: 400, problem: service.ProblemQuery},
+		"query, unnamed":    {path: "/ticket?a", method: "POST", body: ticket, header: []string{"Authorization", ""}, code: 401, problem: service.ProblemUnauthenticated},
 		"no key":            {body: ticket, header: []string{"Idempotency-Key", ""}, code: 400, problem: service.ProblemMissingKey},
 		"key before body":   {body: "[", header: []string{"Idempotency-Key", ""}, code: 400, problem: service.ProblemMissingKey},
 		"long key":          {body: ticket, header: []string{"Idempotency-Key", strings.Repeat("k", 129)}, code: 400, problem: service.ProblemBadKey},
@@ -291,13 +293,14 @@ func TestLargeBody(t *testing.T) {
 		return service.DoneWith("T-7", large), tx.Insert(ctx, "row")
 	}
 	var readErr error
+	read := large
 	b := open(t, done, func(c *config, as *[]act) {
 		c.MaxStoredBytes = 50
 		(*as)[0].Read = func(_ context.Context, k service.Key, id string) ([]byte, error) {
 			if k.RequestID != "key-1" || k.Principal != "ann" || id != "T-7" {
 				return nil, fmt.Errorf("asked for %q of %+v", id, k)
 			}
-			return large, readErr
+			return read, readErr
 		}
 	})
 	for _, code := range []int{201, 200, 200} {
@@ -306,6 +309,9 @@ func TestLargeBody(t *testing.T) {
 		}
 	}
 	b.took()
+	for _, read = range [][]byte{nil, {}, []byte("ok"), []byte(`{"a":1,"a":2}`), large[:9], []byte("{\"a\":\"\xff\"}")} {
+		b.want(b.post(ticket), 500, service.ProblemInternal, "Error")
+	}
 	readErr = errors.New("gone")
 	b.want(b.post(ticket), 500, service.ProblemInternal, "Error")
 	readErr = service.ErrUnavailable

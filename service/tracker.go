@@ -30,12 +30,12 @@ type Config[Tx any] struct {
 	// one already, with its isolation level, retries and tracing: above READ
 	// COMMITTED it has to run f again after a serialization failure, which
 	// concurrent repeats cause. An error that does not wrap ErrUnavailable is
-	// answered with 500.
+	// answered with 500. Of one that is not f's own the type alone is logged.
 	Transact func(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 
 	// Principal authenticates a request and names whose it is, in 1 to 1,024
 	// bytes of UTF-8 without control characters. Any error is answered with 401,
-	// without its text; wrap an *AuthError to say more, or ErrUnavailable when it
+	// without its text, which is not logged either; wrap an *AuthError to say more, or ErrUnavailable when it
 	// is not known whose request it is (503). A name that cannot be is an error.
 	// It sees the request before anything else does, and must not read its body.
 	Principal func(*http.Request) (string, error)
@@ -69,8 +69,12 @@ type Config[Tx any] struct {
 type Request struct {
 	Key         Key
 	Fingerprint string
-	Input       []byte        // the body as it was sent, strict JSON, an object
-	HTTP        *http.Request // headers and URL; its body is read already
+	Input       []byte // the body as it was sent, strict JSON, an object
+
+	// HTTP has the headers; its body is read already, and its URL has no query.
+	// Headers are not in the fingerprint: a repeat with others is the same request
+	// and gets the first answer, so they must not change what is done.
+	HTTP *http.Request
 }
 
 // HandlerFunc is the publisher's part: it writes its own rows in tx and says
@@ -84,6 +88,14 @@ type Request struct {
 //     that wraps ErrUnavailable is 503. A panic with http.ErrAbortHandler ends the
 //     connection without an answer, and nothing is recorded either.
 //
+// Every error of a statement in tx is returned, unless the statement was inside a
+// savepoint of the handler's own that is rolled back; and no statement may end the
+// transaction, so INSERT OR ROLLBACK and RAISE(ROLLBACK) are forbidden. On those,
+// and on an interrupt, a full disk or an I/O error, SQLite takes the whole
+// transaction back and database/sql does not notice: what a handler that swallows
+// the error writes after it commits by itself. No record is made then, and the
+// submission ends in an error, but those writes stay.
+//
 // It may be called again for one request when the database asks for that; only
 // what the last call wrote counts, so it does nothing outside of tx. ctx ends
 // when the client goes away: what is not committed then is rolled back, and the
@@ -96,7 +108,8 @@ type Action[Tx any] struct {
 	Handle HandlerFunc[Tx]
 
 	// Read gives the body of a resource for a repeat whose first answer was too
-	// large to store. It is needed only then.
+	// large to store. It is needed only then. What is not strict JSON is answered
+	// with 500.
 	Read func(ctx context.Context, k Key, resourceID string) ([]byte, error)
 }
 
@@ -104,10 +117,12 @@ type Action[Tx any] struct {
 type Tracker[Tx any] struct {
 	*server
 	store      Store[Tx]
-	transact   func(context.Context, func(context.Context, Tx) error) error
+	transact   transactFunc[Tx]
 	tombstones time.Duration
 	flight     flight
 }
+
+type transactFunc[Tx any] func(context.Context, func(context.Context, Tx) error) error
 
 // server is the half of a tracker that knows no transaction: what a mux sees.
 type server struct {
@@ -143,7 +158,7 @@ func New[Tx any](cfg Config[Tx], actions ...Action[Tx]) (*Tracker[Tx], error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	t := &Tracker[Tx]{store: cfg.Store, transact: cfg.Transact, tombstones: cfg.Tombstones, server: &server{
+	t := &Tracker[Tx]{store: cfg.Store, transact: cfg.Store.Transact, tombstones: cfg.Tombstones, server: &server{
 		principal: cfg.Principal,
 		find:      cfg.Store.Find,
 		maxInput:  cmp.Or(cfg.MaxInputBytes, agentic.MaxInputBytes),
@@ -154,8 +169,8 @@ func New[Tx any](cfg Config[Tx], actions ...Action[Tx]) (*Tracker[Tx], error) {
 		openapi:   newDocument(cfg.OpenAPI),
 		profile:   newDocument(cfg.Profile),
 	}}
-	if t.transact == nil {
-		t.transact = cfg.Store.Transact
+	if cfg.Transact != nil {
+		t.transact = marked(cfg.Transact)
 	}
 	opts := agentic.Options{AllowLoopback: cfg.AllowLoopback}
 	profile, found := agentic.ParseProfile(cfg.Profile, opts)
