@@ -90,6 +90,10 @@ lint-build: ## the product builds without cgo on every platform
 # Fuzz targets and benchmarks are found by their names, so none can be left out.
 find_tests = find . -name '*_test.go' ! -path '*/testdata/*' ! -path './.*' -exec grep -lE '^func $(1)[A-Z_0-9][A-Za-z0-9_]*\(' {} + | LC_ALL=C sort
 
+.PHONY: proof
+proof: postgres-programs ## kill a publisher's processes 1000 times under load, which takes minutes
+	AGENTIC_PROOF_KILLS=1000 $(GO) test -count=1 -timeout 30m -run '^TestServiceKilledUnderLoad$$' ./internal/proof
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each (default 10s)
 	@$(call find_tests,Fuzz) | while read -r file; do \

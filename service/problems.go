@@ -156,6 +156,17 @@ func unauthenticated(err error) reply {
 		"WWW-Authenticate", challenge)
 }
 
+// Unauthenticated answers an operation of the publisher's own, such as the read, as
+// a Tracker answers its own when the principal function returns err, which is not
+// nil: with 401, or with 503 when err wraps ErrUnavailable.
+func Unauthenticated(w http.ResponseWriter, err error) {
+	if errors.Is(err, ErrUnavailable) {
+		unavailable().write(w)
+		return
+	}
+	unauthenticated(err).write(w)
+}
+
 func unavailable() reply {
 	return because(Problem{Type: ProblemUnavailable, Title: "Temporarily unavailable", Status: http.StatusServiceUnavailable,
 		Detail: "The service cannot work on this now. The status of the request tells what is recorded."}, "Retry-After", retryUnavailable)

@@ -114,6 +114,20 @@ func TestRefusalsSayWhere(t *testing.T) {
 	}
 }
 
+// TestUnauthenticated: a read of the publisher's own gets the answers of a tracker.
+func TestUnauthenticated(t *testing.T) {
+	b := open(t, insert, nil)
+	for _, authorization := range []string{"", "Basic", "Down"} {
+		want := b.post(ticket, "Authorization", authorization)
+		_, err := bearer(&http.Request{Header: http.Header{"Authorization": {authorization}}})
+		got := httptest.NewRecorder()
+		service.Unauthenticated(got, err)
+		if d := cmp.Diff(want.Header(), got.Header()); d != "" || got.Code != want.Code || got.Body.String() != want.Body.String() {
+			t.Errorf("%q: %d %s %s", authorization, got.Code, got.Body, d)
+		}
+	}
+}
+
 // TestHeadersThatComeTwice must not be taken as either.
 func TestHeadersThatComeTwice(t *testing.T) {
 	b := open(t, insert, nil)

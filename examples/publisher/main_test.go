@@ -226,6 +226,8 @@ func TestAnswers(t *testing.T) {
 			want                                 map[string]any
 		}{
 			{"a repeat", "secret", "POST", "/orders", "key-1", `{ "quantity": 2.0, "sku": "lamp" }`, 200, first.body},
+			{"an integer as 1.0", "secret", "POST", "/orders", "key-4", `{"sku":"lamp","quantity":1.0}`, 201, nil},
+			{"a part of a lamp", "secret", "POST", "/orders", "key-5", `{"sku":"lamp","quantity":1.5}`, 400, nil},
 			{"a repeated refusal", "secret", "POST", "/orders", "key-2", chairs, 422, refused.body},
 			{"other input", "secret", "POST", "/orders", "key-1", chairs, 409, nil},
 			{"no key", "secret", "POST", "/orders", "", lamp, 400, nil},
@@ -249,8 +251,8 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s: replayed: %t", tt.name, replayed)
 			}
 		}
-		if n := count(t, c, `SELECT count(*) FROM orders`); n != 2 {
-			t.Errorf("%d orders, want 2", n)
+		if n := count(t, c, `SELECT count(*) FROM orders`); n != 3 {
+			t.Errorf("%d orders, want 3", n)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 
@@ -69,12 +70,12 @@ func (s *shop) place(ctx context.Context, tx *sql.Tx, r service.Request) (servic
 func insert(ctx context.Context, tx *sql.Tx, o order, body []byte) (order, error) {
 	var in struct {
 		SKU      string
-		Quantity int
+		Quantity float64 // 2.0 is the integer 2, which json refuses for an int
 	}
-	if err := json.Unmarshal(body, &in); err != nil || in.Quantity < 1 || in.Quantity > 1000 {
+	if err := json.Unmarshal(body, &in); err != nil || in.Quantity != math.Trunc(in.Quantity) || in.Quantity < 1 || in.Quantity > 1000 {
 		return o, &problem{"An order has a sku and a quantity from 1 to 1000", http.StatusUnprocessableEntity}
 	}
-	o.ID, o.SKU, o.Quantity, o.Status = rand.Text(), in.SKU, in.Quantity, "placed"
+	o.ID, o.SKU, o.Quantity, o.Status = rand.Text(), in.SKU, int(in.Quantity), "placed"
 	err := tx.QueryRowContext(ctx, `UPDATE item SET stock = stock - $1 WHERE sku = $2 AND stock >= $1 RETURNING price_cents`, o.Quantity, o.SKU).Scan(&o.PriceCents)
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, &problem{"Out of stock", http.StatusUnprocessableEntity}

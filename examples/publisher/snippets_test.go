@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -122,13 +124,14 @@ func (c *counters) observe(e service.Event) {
 
 // placePgx is place for a publisher on pgx.
 func placePgx(ctx context.Context, tx pgx.Tx, r service.Request) (service.Result, error) {
-	o := order{ID: rand.Text(), Customer: r.Key.Principal, RequestID: r.Key.RequestID, Status: "placed"}
-	if err := json.Unmarshal(r.Input, &struct {
-		SKU      *string
-		Quantity *int
-	}{&o.SKU, &o.Quantity}); err != nil {
+	var in struct {
+		SKU      string
+		Quantity float64 // an integer by the schema, which takes 2.0 too
+	}
+	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return service.Result{}, err
 	}
+	o := order{rand.Text(), r.Key.Principal, in.SKU, int(in.Quantity), 0, "placed", r.Key.RequestID}
 	err := tx.QueryRow(ctx, `UPDATE item SET stock = stock - $1 WHERE sku = $2 AND stock >= $1 RETURNING price_cents`, o.Quantity, o.SKU).Scan(&o.PriceCents)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return service.RefusedWith(http.StatusUnprocessableEntity, encode(&problem{"Out of stock", http.StatusUnprocessableEntity})), nil
@@ -162,13 +165,24 @@ func serializable(pool *pgxpool.Pool) func(context.Context, func(context.Context
 			if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == "40001" || e.Code == "40P01") {
 				continue // f runs again, in a new transaction
 			}
-			if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+			if later(err) {
 				return fmt.Errorf("%w: %w", service.ErrUnavailable, err) // 503, not 500
 			}
 			return err
 		}
 		return fmt.Errorf("%w: too many conflicts", service.ErrUnavailable)
 	}
+}
+
+// later reports whether PostgreSQL is away or says that it cannot serve now.
+func later(err error) bool {
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
+		class := said.Code[:min(2, len(said.Code))]
+		return class == "08" || class == "53" || class == "57" // connection, resources, operator
+	}
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	_, network := errors.AsType[net.Error](err)
+	return connect || network || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
 // An opened shop on SQLite, with a mux that has the read already.
@@ -313,6 +327,59 @@ func TestPgx(t *testing.T) {
 	got := map[string]int{"orders": count(t, c, `SELECT count(*) FROM orders`), "lamps": count(t, c, `SELECT stock FROM item WHERE sku = 'lamp'`)}
 	if diff := cmp.Diff(map[string]int{"orders": 4, "lamps": 92}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	lamps := func(quantity string) int {
+		r := httptest.NewRequest("POST", "/orders", strings.NewReader(`{"sku":"lamp","quantity":`+quantity+`}`))
+		r.Header = http.Header{"Authorization": {"Bearer secret"}, "Idempotency-Key": {"n-" + quantity}, "Content-Type": {"application/json"}}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w.Code
+	}
+	if a, b := lamps("2.0"), lamps("2.5"); a != 201 || b != 400 {
+		t.Errorf("2.0 lamps: %d, 2.5 lamps: %d", a, b)
+	}
+}
+
+// What ends a connection under a transaction is 503; a fault of a statement is not.
+func TestPgxThatBreaks(t *testing.T) {
+	c := config{postgres: pgtest.Shared(t).NewDatabase(t)}
+	pool, err := pgxpool.New(t.Context(), c.postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	gone, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	exec := func(sql string) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, sql)
+			return err
+		}
+	}
+	for name, tt := range map[string]struct {
+		pool  *pgxpool.Pool
+		f     func(context.Context, pgx.Tx) error
+		later bool
+	}{
+		"nobody listens": {gone, exec(`SELECT 1`), true},
+		"ended session":  {pool, exec(`SELECT pg_terminate_backend(pg_backend_pid())`), true},
+		"closed connection": {pool, func(ctx context.Context, tx pgx.Tx) error {
+			return errors.Join(tx.Conn().Close(ctx), exec(`SELECT 1`)(ctx, tx))
+		}, true},
+		"broken connection": {pool, func(ctx context.Context, tx pgx.Tx) error {
+			return errors.Join(tx.Conn().PgConn().Conn().Close(), exec(`SELECT 1`)(ctx, tx))
+		}, true},
+		"lost at the commit": {pool, func(_ context.Context, tx pgx.Tx) error { return tx.Conn().PgConn().Conn().Close() }, true},
+		"syntax":             {pool, exec(`SELEKT`), false},
+		"no code":            {pool, func(context.Context, pgx.Tx) error { return &pgconn.PgError{} }, false},
+	} {
+		err := serializable(tt.pool)(t.Context(), tt.f)
+		if err == nil || errors.Is(err, service.ErrUnavailable) != tt.later {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ const serveHelp = `Run the reference ticket service of the draft.
 The first line on standard output is JSON: {"origin": ..., "fault": ...}. The
 service answers POST /tickets, GET /requests/{requestId}, GET /tickets/{ticketId},
 /agentic.json, /openapi.json, /health and, for people, a page at /; with --inspect
-also GET /__state, which counts what arrived and what it holds. It stops on SIGINT
-and SIGTERM.
+also GET /__state, which tells everybody on this machine what arrived and what it
+holds, and is refused off loopback. It stops on SIGINT and SIGTERM.
 
 Tickets are kept in a temporary database, in the SQLite file of --db, or in
 PostgreSQL with --postgres: in the schema agentic_ticket, which it makes. Leave the
@@ -107,7 +107,7 @@ func (a *app) newServe() *cobra.Command {
 	flags.StringVar(&f.private, "tls-key", "", "PEM `FILE` of its private key")
 	flags.DurationVar(&f.retention, "retention", ticket.DefaultRetention, "how long a request is tracked, a `DURATION` of 1m to 168h")
 	flags.StringVar(&f.fault, "fault", string(ticket.Normal), "the one promise to break, by `NAME`")
-	flags.BoolVar(&f.inspect, "inspect", false, "serve GET /__state with the service's own counts")
+	flags.BoolVar(&f.inspect, "inspect", false, "serve GET /__state with the service's own counts, on loopback only")
 	complete(cmd, "fault", faultNames()...)
 	complete(cmd, "addr", "127.0.0.1:4318", "localhost:4318", "[::1]:4318")
 	complete(cmd, "origin")

@@ -44,10 +44,10 @@ func Start(ctx context.Context, addr string, cfg ticket.Config, log slog.Handler
 }
 
 // StartAt opens the ticket service and listens. Off loopback it wants both a
-// certificate and cfg.Principal. cfg.Origin is set here. With a nil log it is
+// certificate and cfg.Principal, and refuses cfg.Inspect. cfg.Origin is set here. With a nil log it is
 // silent. The caller must Stop it. The error is an *advice.Error.
 func StartAt(ctx context.Context, at Place, cfg ticket.Config, log slog.Handler) (*Tickets, error) {
-	host, err := at.host(cfg.Principal != nil)
+	host, err := at.host(cfg.Principal != nil, cfg.Inspect)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,9 @@ func StartAt(ctx context.Context, at Place, cfg ticket.Config, log slog.Handler)
 }
 
 // host checks the place before anything listens there, and gives the host of Addr.
-// What others can reach needs TLS, and principals that are told apart.
-func (at Place) host(principals bool) (string, error) {
+// What others can reach needs TLS, and principals that are told apart, and is not
+// inspected.
+func (at Place) host(principals, inspect bool) (string, error) {
 	if at.Origin != "" {
 		if err := agentic.CheckOrigin(at.Origin, agentic.Options{AllowLoopback: true}); err != nil {
 			return "", advice.BadUsage("--origin "+at.Origin+": it "+err.Error(), "Write it as https://support.example.")
@@ -115,6 +116,9 @@ func (at Place) host(principals bool) (string, error) {
 	}
 	if host, err = splitAddr(at.Addr); err != nil {
 		return "", err
+	}
+	if inspect {
+		return "", advice.BadUsage("--inspect off loopback: it tells everybody what the service holds", "Leave --inspect out, or serve on loopback, such as with --addr 127.0.0.1:4318 and no --origin.")
 	}
 	if ip := net.ParseIP(host); at.Origin == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
 		return "", advice.BadUsage("--addr "+at.Addr+": it does not say under which name clients reach it", "Give their origin with --origin, such as https://support.example.")

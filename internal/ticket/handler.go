@@ -1,10 +1,8 @@
 package ticket
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -125,7 +123,7 @@ func (c *core) route(path string) http.Handler {
 func (c *core) resource(w http.ResponseWriter, r *http.Request) {
 	owner, err := c.principal(r)
 	if err != nil {
-		c.unauthenticated(w, r, err)
+		service.Unauthenticated(w, err)
 		return
 	}
 	var t row
@@ -159,22 +157,6 @@ func (c *core) state(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, s)
-}
-
-// unauthenticated answers a read as package service answers the other operations.
-func (c *core) unauthenticated(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, service.ErrUnavailable) {
-		c.broken(w, r, "principal", err)
-		return
-	}
-	challenge, detail := "Bearer", "Credentials that this service accepts are needed."
-	if e, ok := errors.AsType[*service.AuthError](err); ok {
-		challenge, detail = cmp.Or(e.Challenge, challenge), cmp.Or(e.Detail, detail)
-	}
-	w.Header().Set("WWW-Authenticate", challenge)
-	write(w, http.StatusUnauthorized, mediaProblem, service.Problem{
-		Type: service.ProblemUnauthenticated, Title: "Not authenticated", Status: http.StatusUnauthorized, Detail: detail,
-	}.Body())
 }
 
 // broken answers an error of the database to a read, which may be tried again.

@@ -58,7 +58,7 @@ type Config struct {
 	Principal func(*http.Request) (string, error)
 	// Fault is the one promise to break; the zero Fault is Normal.
 	Fault Fault
-	// Inspect serves the State at GET /__state, to everybody.
+	// Inspect serves the State at GET /__state, to everybody: for loopback only.
 	Inspect bool
 	// Retention is how long a request is tracked, in whole seconds and within
 	// MinRetention and MaxRetention; 0 is DefaultRetention. It is published in the
