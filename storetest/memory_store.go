@@ -104,7 +104,7 @@ func (tx *MemoryTx) Commit(ctx context.Context) error {
 	for k, r := range tx.records {
 		if r.State == service.Claimed {
 			tx.end()
-			return fmt.Errorf("the claim of %q was not settled", k.RequestID)
+			return fmt.Errorf("the claim of %s was not settled", k.Short())
 		}
 	}
 	maps.Copy(s.records, tx.records)
