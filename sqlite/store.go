@@ -123,7 +123,7 @@ func (s *Store) open(ctx context.Context) error {
 		*stmt = made
 		s.toClose = append(s.toClose, made)
 	}
-	s.submissions = &submissions{db: s.db, stmts: s.stmts}
+	s.submissions = &submissions{db: s.db, stmts: s.stmts, maxAge: maxBatchAge}
 	return nil
 }
 

@@ -21,8 +21,9 @@ import (
 // the committer of a Ledger it takes them one by one, because they run code of
 // the publisher: whoever waits may leave until its turn comes.
 type submissions struct {
-	db    *sql.DB
-	stmts statements
+	db     *sql.DB
+	stmts  statements
+	maxAge time.Duration // of a batch that still takes members: maxBatchAge
 
 	mu      sync.Mutex
 	queue   []*submission
@@ -197,7 +198,7 @@ func (t *batch) give(s *submission) error {
 func (b *submissions) batch(t *batch) {
 	b.current.Store(t)
 	defer b.current.Store(nil)
-	for len(t.ran) < maxBatch && (len(t.ran) == 0 || time.Since(t.began) < maxBatchAge) {
+	for len(t.ran) < maxBatch && (len(t.ran) == 0 || time.Since(t.began) < b.maxAge) {
 		s := b.next(t.ran)
 		if s == nil {
 			break
