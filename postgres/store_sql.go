@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"time"
 
@@ -81,10 +82,18 @@ func (s *SQLStore) transactOnce(ctx context.Context, wary bool, f func(ctx conte
 	return false, failure(context.WithoutCancel(ctx), "commit", tx.Commit())
 }
 
-// acquire takes a connection from the pool, when wary one that answers.
+// maxBroken bounds how many broken connections of the pool are passed over.
+const maxBroken = 100
+
+// acquire takes a connection from the pool, when wary one that answers. Where the
+// pool is full, database/sql hands over what another caller gives back, and tells
+// of one that has broken only here: nothing was sent on it, and it is gone.
 func (s *SQLStore) acquire(ctx context.Context, wary bool) (*sql.Conn, error) {
-	for left := s.db.Stats().OpenConnections; ; left-- { // each may be broken
+	for left := maxBroken; ; left-- {
 		conn, err := s.db.Conn(ctx)
+		if errors.Is(err, driver.ErrBadConn) && left > 0 {
+			continue
+		}
 		if err != nil || !wary {
 			return conn, err
 		}
@@ -100,8 +109,8 @@ func (s *SQLStore) acquire(ctx context.Context, wary bool) (*sql.Conn, error) {
 
 // isClosed looks under database/sql; a driver around pgx's may hide it.
 func isClosed(conn *sql.Conn) (closed bool) {
-	err := conn.Raw(func(driver any) error {
-		if c, ok := driver.(interface{ Conn() *pgx.Conn }); ok {
+	err := conn.Raw(func(on any) error {
+		if c, ok := on.(interface{ Conn() *pgx.Conn }); ok {
 			closed = c.Conn().IsClosed()
 		}
 		return nil
