@@ -29,6 +29,13 @@ type Config struct {
 	// not wait.
 	Wait time.Duration
 
+	// DuplicateWindow is how long a verified success counts as the same thing asked
+	// again: a new request ID whose principal, action and input equal those of a
+	// request that is open, or succeeded less than so long ago, is refused with a
+	// *DuplicateError unless Request.AllowDuplicate. Zero looks at open requests
+	// only; a negative window looks at none.
+	DuplicateWindow time.Duration
+
 	// CheckInput may refuse an input before anything is saved, for example
 	// against Plan.RequestSchema (D18). Its error is returned as it is.
 	CheckInput func(*agentic.Plan, agentic.Input) error
@@ -87,7 +94,7 @@ func (cfg Config) withDefaults() Config {
 // Client runs actions. It is safe for concurrent use.
 type Client struct {
 	cfg   Config
-	plans planCache
+	plans *planCache
 }
 
 // New makes a Client. The error says which part of the Config is unusable.
@@ -95,7 +102,17 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg.withDefaults()}, nil
+	return &Client{cfg: cfg.withDefaults(), plans: new(planCache)}, nil
+}
+
+// In is the same client for another scope, as a worker needs it that serves many.
+func (c *Client) In(scope Scope) (*Client, error) {
+	cfg := c.cfg
+	cfg.Scope = scope
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Client{cfg: cfg, plans: c.plans}, nil
 }
 
 // Request is one action to run. The host must have authorized it (section 6).
@@ -111,6 +128,14 @@ type Request struct {
 	// (D7). Giving the same ID again is the way to ask again without a second
 	// write.
 	ID string
+
+	// AllowDuplicate says that a new request is meant although an earlier one has
+	// the same principal, action and input (Config.DuplicateWindow).
+	AllowDuplicate bool
+
+	// Supersedes is for Prepare: the saved request that a person has this one made
+	// instead of, knowing that it may duplicate it. It implies AllowDuplicate.
+	Supersedes string
 }
 
 // Result is what an execution came to.
@@ -199,13 +224,16 @@ func (c *Client) take(ctx context.Context, requestID string, intent Intent) (Res
 	if err != nil {
 		return res, interrupted(ctx, requestID, err)
 	}
+	if !rec.PurgedAt.IsZero() {
+		return res, &PurgedError{RequestID: requestID, Outcome: rec.Purged, PurgedAt: rec.PurgedAt}
+	}
 	if last := rec.final(); last != nil { // nothing is asked of anybody, so nothing has to be approved
 		head := EventHead{Scope: rec.Scope, RequestID: rec.RequestID, ActionID: rec.ActionID, Origin: rec.Origin, At: rec.SeenAt}
 		c.cfg.Observer(Resulted{EventHead: head, Receipt: *last, FromSaved: true})
 		return Result{RequestID: requestID, Receipt: *last, FromSaved: true}, nil
 	}
-	if rec.State == Prepared && intent == IntendPrepare {
-		return res, &PreparedError{RequestID: requestID}
+	if err := neverSent(rec, intent); err != nil {
+		return res, err
 	}
 	plan, in, err := c.plans.load(rec)
 	if err != nil {
@@ -221,6 +249,20 @@ func (c *Client) take(ctx context.Context, requestID string, intent Intent) (Res
 	defer c.release(h)
 	r := execution{Client: c, hold: h, rec: h.Record(), plan: plan, input: in}
 	return r.run(ctx)
+}
+
+// neverSent is the error for a request that was never sent and is not to be sent
+// now, or nil.
+func neverSent(rec *Record, intent Intent) error {
+	switch note := rec.Settled(); {
+	case rec.State != Prepared:
+		return nil
+	case note != nil:
+		return &SettledError{RequestID: rec.RequestID, Note: *note}
+	case intent == IntendPrepare:
+		return &PreparedError{RequestID: rec.RequestID}
+	}
+	return nil
 }
 
 // bind does step 1 of section 6: everything that can be refused before anything
@@ -258,7 +300,14 @@ func (c *Client) bind(req Request) (Binding, agentic.Input, error) {
 		OpenAPI:     Snapshot{Digest: p.OpenAPI.Digest(), Body: p.OpenAPI.Source()},
 		InputDigest: in.Digest(),
 		Input:       in.Body(),
+		Window:      p.Action.Retention,
+		Term:        term(p),
+		Supersedes:  req.Supersedes,
 		Fresh:       req.ID == "",
+		Guard: Guard{
+			On:        c.cfg.DuplicateWindow >= 0 && !req.AllowDuplicate && req.Supersedes == "",
+			Succeeded: max(0, c.cfg.DuplicateWindow),
+		},
 	}, in, nil
 }
 
@@ -280,6 +329,12 @@ func (c *Client) wait(p *agentic.Plan) time.Duration {
 	if c.cfg.Wait != 0 {
 		return max(0, c.cfg.Wait)
 	}
+	return term(p)
+}
+
+// term is the longest that one execution takes: every exchange to its time limit,
+// every pause, and a slow write of the receipt.
+func term(p *agentic.Plan) time.Duration {
 	r := p.Action.Recovery
 	return r.Timeout*time.Duration(1+2*r.MaxChecks) + r.CheckDelay*time.Duration(r.MaxChecks) + flushTime
 }

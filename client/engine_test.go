@@ -16,7 +16,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
-	"github.com/agentic-go/agentic/storetest"
+	"github.com/agentic-go/agentic/ledgertest"
 )
 
 const (
@@ -124,15 +124,15 @@ func good() *service {
 
 type host struct {
 	t      *testing.T
-	ledger *storetest.Memory
-	clock  *storetest.Clock
+	ledger *ledgertest.Memory
+	clock  *ledgertest.Clock
 	events []string
 	seen   []client.Observation
 }
 
 func newHost(t *testing.T) *host {
-	clock := storetest.NewClock()
-	return &host{t: t, clock: clock, ledger: storetest.NewMemory(clock.Now)}
+	clock := ledgertest.NewClock()
+	return &host{t: t, clock: clock, ledger: ledgertest.NewMemory(clock.Now)}
 }
 
 func (h *host) client(s *service, change ...func(*client.Config)) *client.Client {
@@ -471,7 +471,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := c.Resume(ctx, "nobody-knows-it"); !isA[*client.NotFoundError](err) {
 		t.Errorf("Resume of nothing: %v", err)
 	}
-	if l, err := h.ledger.List(ctx, client.Scope{Principal: "ann", Environment: "test"}, client.Filter{}); err != nil || len(l) != 0 || s.posts != 0 {
+	if l, err := h.ledger.List(ctx, client.Filter{}.In(client.Scope{Principal: "ann", Environment: "test"})); err != nil || len(l) != 0 || s.posts != 0 {
 		t.Errorf("refusals left %d requests and %d POSTs, %v", len(l), s.posts, err)
 	}
 

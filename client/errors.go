@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/agentic-go/agentic"
 )
 
 // ErrLedger is wrapped by every error that says the ledger could not do its
@@ -88,6 +91,63 @@ type PreparedError struct{ RequestID string }
 
 func (e *PreparedError) Error() string {
 	return fmt.Sprintf("request %s was prepared and never sent; execute it to send it", e.RequestID)
+}
+
+// DuplicateError says that a new request looks like an earlier one asked again
+// under a new ID: principal, action and input are the same. Nothing was saved. Go on
+// with the earlier one, or say that a second one is meant (Request.AllowDuplicate).
+type DuplicateError struct {
+	RequestID string  // that was refused
+	Earlier   Summary // whose intent is the same
+}
+
+func (e *DuplicateError) Error() string {
+	is := "is not settled"
+	switch {
+	case e.Earlier.Outcome == agentic.Succeeded:
+		is = "has succeeded"
+	case e.Earlier.Settled != "":
+		is = "was settled by a person (" + string(e.Earlier.Settled) + ")"
+	case e.Earlier.State == Prepared:
+		is = "is prepared"
+	}
+	return fmt.Sprintf("request %s was not saved: request %s of %s has the same action and input and %s",
+		e.RequestID, e.Earlier.RequestID, agentic.FormatTime(e.Earlier.CreatedAt), is)
+}
+
+// SettledError says that a request that was never sent was settled by a person, so
+// it is never sent.
+type SettledError struct {
+	RequestID string
+	Note      Note
+}
+
+func (e *SettledError) Error() string {
+	return fmt.Sprintf("request %s was never sent, and never will be: %.140q settled it (%s) at %s",
+		e.RequestID, e.Note.By, e.Note.Verb, agentic.FormatTime(e.Note.At))
+}
+
+// PurgedError says that a request was purged: its ID stays used for ever, and
+// what it came to is not kept beyond Outcome.
+type PurgedError struct {
+	RequestID string
+	Outcome   agentic.Outcome // of its last receipt
+	PurgedAt  time.Time
+}
+
+func (e *PurgedError) Error() string {
+	return fmt.Sprintf("request %s was purged at %s; its ID cannot be used again", e.RequestID, agentic.FormatTime(e.PurgedAt))
+}
+
+// NoteError says that a person cannot do this to a request as it stands.
+type NoteError struct {
+	RequestID string
+	Verb      Verb
+	Reason    string
+}
+
+func (e *NoteError) Error() string {
+	return fmt.Sprintf("cannot %s request %s: %s", e.Verb, e.RequestID, e.Reason)
 }
 
 // RequestIDError says that a request ID given by the host is not 8 to 128 of

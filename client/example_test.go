@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
-	"github.com/agentic-go/agentic/storetest"
+	"github.com/agentic-go/agentic/ledgertest"
 )
 
 // A host loads the publisher's documents, makes one Client, and executes. Here
@@ -22,7 +22,7 @@ func Example() {
 		return
 	}
 	c, err := client.New(client.Config{
-		Ledger:    storetest.NewMemory(nil),
+		Ledger:    ledgertest.NewMemory(nil),
 		Transport: good(),
 		Scope:     client.Scope{Principal: "ann", Environment: "live"},
 	})

@@ -44,7 +44,7 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 		return Result{RequestID: x.rec.RequestID, Receipt: *last, FromSaved: true}, nil
 	}
 	if x.rec.State == Prepared {
-		return Result{RequestID: x.rec.RequestID}, &PreparedError{RequestID: x.rec.RequestID}
+		return Result{RequestID: x.rec.RequestID}, neverSent(x.rec, IntendPrepare)
 	}
 	if x.hold.MaySubmit() {
 		if problem := x.clockProblem(); problem != "" {
@@ -66,6 +66,9 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 // reading of the status more careful.
 func (x *execution) submit(ctx context.Context) error {
 	x.kill(BeforeSubmit)
+	if !x.hold.MaySubmit() { // a host that was paused here may find its hold gone
+		return ErrLost
+	}
 	x.emit(Submitting{x.head()})
 	x.sent = true
 	a := x.plan.Action

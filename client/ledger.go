@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"time"
 
 	"github.com/agentic-go/agentic"
@@ -33,9 +35,43 @@ type Binding struct {
 	InputDigest string
 	Input       []byte // as it is sent
 
-	// Fresh is a hint and not bound: the ID was made for this very call, so a
-	// ledger may try to bind it before it looks for it.
+	// Window is how long the service keeps track of the request (tracking window,
+	// section 3), from its creation, and Term is the longest that one execution
+	// takes by the plan's own limits. Both follow from the profile: a ledger saves
+	// them with a new request and does not compare them.
+	Window time.Duration
+	Term   time.Duration
+
+	// Supersedes is the request of the same scope that a person has this one made
+	// instead of; "" for all others. It is saved with a new request and not compared.
+	Supersedes string
+
+	// Fresh and Guard are not saved. Fresh is a hint: the ID was made for this very
+	// call, so a ledger may try to bind it before it looks for it.
 	Fresh bool
+	Guard Guard
+}
+
+// Guard has a ledger refuse a new request whose scope, origin, action and input
+// digest equal those of an earlier one: it looks like the same thing asked again
+// under a new ID. The zero value refuses nothing.
+type Guard struct {
+	On bool // an earlier request that is open counts (Summary.Open)
+
+	// Succeeded makes an earlier request count too that was verified, or attested
+	// by a person, less than so long ago.
+	Succeeded time.Duration
+}
+
+// Intent64 is a short digest of what a Guard compares, for an index. Requests with
+// the same one have still to be compared.
+func (b *Binding) Intent64() int64 {
+	h := sha256.New()
+	for _, s := range []string{b.Scope.Principal, b.Scope.Environment, b.Origin, b.ActionID, b.InputDigest} {
+		_ = binary.Write(h, binary.BigEndian, uint32(len(s))) // a hash takes everything
+		_, _ = h.Write([]byte(s))
+	}
+	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
 }
 
 // State tells whether a request may still be sent.
@@ -67,6 +103,39 @@ type Record struct {
 	AttemptedAt  time.Time // zero while prepared
 	Observations []Observation
 	Receipts     []agentic.Receipt // in the order they were made; the last one counts
+	Notes        []Note            // what people did about it, in order
+
+	// PurgedAt is zero while everything is kept. A purged request is a tombstone:
+	// it has no documents, input, observations or receipts, and never runs again.
+	PurgedAt      time.Time
+	Purged        agentic.Outcome // a tombstone's: of its last receipt
+	PurgedSettled Verb            // a tombstone's: with which a person settled it
+}
+
+// Settled is the note with which a person settled the request, or nil.
+func (r *Record) Settled() *Note {
+	for i := len(r.Notes) - 1; i >= 0; i-- {
+		if r.Notes[i].Verb.Settles() {
+			return &r.Notes[i]
+		}
+	}
+	return nil
+}
+
+// Summary is the request as a listing has it.
+func (r *Record) Summary() Summary {
+	s := Summary{
+		Scope: r.Scope, RequestID: r.RequestID, Origin: r.Origin, ActionID: r.ActionID, State: r.State, Outcome: r.Purged, Settled: r.PurgedSettled,
+		CreatedAt: r.CreatedAt, SeenAt: r.SeenAt, AttemptedAt: r.AttemptedAt, WindowEnds: r.CreatedAt.Add(r.Window),
+		Supersedes: r.Supersedes, PurgedAt: r.PurgedAt,
+	}
+	if last := r.Last(); last != nil {
+		s.Outcome = last.Outcome
+	}
+	if n := r.Settled(); n != nil {
+		s.Settled = n.Verb
+	}
+	return s
 }
 
 // Last is the latest receipt, or nil.
@@ -87,29 +156,80 @@ func (r *Record) final() *agentic.Receipt {
 
 // Summary is one line of a listing.
 type Summary struct {
-	Scope     Scope
-	RequestID string
-	Origin    string
-	ActionID  string
-	State     State
-	Outcome   agentic.Outcome // of the last receipt, "" when there is none
-	CreatedAt time.Time
-	SeenAt    time.Time
+	Scope       Scope
+	RequestID   string
+	Origin      string
+	ActionID    string
+	State       State
+	Outcome     agentic.Outcome // of the last receipt, "" when there is none
+	Settled     Verb            // with which a person settled it, "" when nobody did
+	Supersedes  string          // Binding.Supersedes
+	CreatedAt   time.Time
+	SeenAt      time.Time
+	AttemptedAt time.Time // zero while prepared
+	WindowEnds  time.Time // CreatedAt plus Window
+	NextCheck   time.Time // when a worker reads its status next; zero is never. A Record does not tell it
+	PurgedAt    time.Time // zero while everything is kept
 }
 
-// Filter chooses what List gives. The zero value is everything of the scope.
-type Filter struct {
-	Open    bool            // no final receipt yet: prepared, attempted, pending or unknown
-	Outcome agentic.Outcome // of the last receipt; "" is any
-	Limit   int             // at most so many, newest first; 0 is no limit
+// Open reports whether the request still waits for something: it has no final
+// receipt, no person has settled it, and it is not purged.
+func (s *Summary) Open() bool {
+	return !s.Outcome.Final() && s.Settled == "" && s.PurgedAt.IsZero()
 }
+
+// NeedsPerson reports whether nothing but a person can settle the request: it is
+// open, it may have been sent, and its tracking window has ended (section 6.9).
+func (s *Summary) NeedsPerson(now time.Time) bool {
+	return s.Open() && s.State == Attempted && !now.Before(s.WindowEnds)
+}
+
+// Filter chooses what List gives, by all of its conditions. The zero value is
+// everything there is.
+type Filter struct {
+	Principal   *string // of the scope; nil is any
+	Environment *string
+	Origin      string
+	ActionID    string
+	Outcome     agentic.Outcome // of the last receipt; "" is any
+	Open        bool            // only what is open (Summary.Open)
+	NeedsPerson bool            // only what needs a person, by the ledger's clock
+	Due         bool            // only what has a NextCheck that has come, by the ledger's clock
+	Before      time.Time       // created before; zero is no bound
+	After       time.Time       // created at or after; zero is no bound
+	Order       Order
+	Limit       int // at most so many; 0 is no limit
+}
+
+// In gives the filter for one scope.
+func (f Filter) In(s Scope) Filter {
+	f.Principal, f.Environment = &s.Principal, &s.Environment
+	return f
+}
+
+// Order is the order of a listing.
+type Order int
+
+// NewestFirst is by creation time, and by order of making among equals.
+//
+// UrgentFirst has the requests first whose window is running, with the least time
+// left first: open, attempted, window not ended. Then those that need a person, with
+// the window that ended last first; then what else is open; then the rest. Equals
+// are newest first.
+//
+// DueFirst is by NextCheck, the earliest first; what has none comes last.
+const (
+	NewestFirst Order = iota
+	UrgentFirst
+	DueFirst
+)
 
 // Ledger is the durable memory of an agent host (section 6). Every method that
 // writes returns only after the write is durable. A ledger that cannot answer
 // returns an error that wraps ErrLedger; the outcomes of requests are never
 // errors here.
 //
-// Implementations must pass storetest.Ledger.
+// Implementations must pass ledgertest.Ledger.
 type Ledger interface {
 	// Begin binds a request, or finds it bound, and holds it exclusively
 	// against every other Hold anywhere that shares the ledger. For another
@@ -123,19 +243,21 @@ type Ledger interface {
 	// has MaySubmit (section 6.3 and 6.4, D9).
 	//
 	// Begin looks at b.Input and the snapshots' bodies only when the request is
-	// new. The caller must Release the Hold.
+	// new. A new request that b.Guard refuses is a *DuplicateError, a purged one a
+	// *PurgedError; nothing was written. A prepared request that a person has
+	// settled stays prepared. The caller must Release the Hold.
 	Begin(ctx context.Context, b Binding, intent Intent, wait time.Duration) (Hold, error)
 
 	// Take holds a saved request by its ID alone, waiting as Begin does; with
 	// IntendSubmit a prepared request becomes attempted as in Begin. An unknown
-	// ID is a *NotFoundError.
+	// ID is a *NotFoundError, a purged one a *PurgedError.
 	Take(ctx context.Context, scope Scope, requestID string, intent Intent, wait time.Duration) (Hold, error)
 
 	// Load reads a request without holding it.
 	Load(ctx context.Context, scope Scope, requestID string) (*Record, error)
 
-	// List gives the requests of a scope, newest first.
-	List(ctx context.Context, scope Scope, f Filter) ([]Summary, error)
+	// List gives summaries, filtered and in order.
+	List(ctx context.Context, f Filter) ([]Summary, error)
 }
 
 // Hold is the exclusive execution of one request. It is used by one goroutine.
@@ -144,8 +266,9 @@ type Hold interface {
 	// observations and receipts. The caller must not change it.
 	Record() *Record
 
-	// MaySubmit is true when this very hold made the request attempted. Only
-	// then, and only once, may the caller send it.
+	// MaySubmit is true when this very hold made the request attempted, and is
+	// still certain to be the only one. Only then, and only once, may the caller
+	// send it, and it asks directly before.
 	MaySubmit() bool
 
 	// Now is the ledger's clock in UTC with microseconds (D16). It is not
@@ -160,6 +283,9 @@ type Hold interface {
 	// (section 6.7). Nothing is ever overwritten. It fails with ErrLost when
 	// the hold was taken over, and with another error for a receipt that is
 	// invalid or another request's; then nothing was written.
+	//
+	// It is the last write of a hold: after it every write fails, and a ledger may
+	// have given the request free in the same commit.
 	Finish(ctx context.Context, obs []Observation, r agentic.Receipt) error
 
 	// Release gives the request free. It is safe to call twice.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
-	"github.com/agentic-go/agentic/storetest"
+	"github.com/agentic-go/agentic/ledgertest"
 )
 
 // Tests of single sentences of the draft that the tests of the engine reach only
@@ -58,7 +58,7 @@ func TestSavedBeforeSent(t *testing.T) {
 			Binding: client.Binding{Scope: annTest, RequestID: testID, Origin: "https://support.example", ActionID: "create-ticket",
 				Profile:     client.Snapshot{Digest: p.Profile.Digest(), Body: p.Profile.Source()},
 				OpenAPI:     client.Snapshot{Digest: p.OpenAPI.Digest(), Body: p.OpenAPI.Source()},
-				InputDigest: h.inputDigest(), Input: []byte(testInput)},
+				InputDigest: h.inputDigest(), Input: []byte(testInput), Window: p.Action.Retention, Term: 51*time.Second + 300*time.Millisecond},
 			State: client.Attempted, CreatedAt: h.clock.Now(), SeenAt: h.clock.Now(), AttemptedAt: h.clock.Now(),
 		}
 		var saved *client.Record
@@ -277,7 +277,7 @@ func TestMadeRequestIDs(t *testing.T) {
 	for range 3 {
 		s := good()
 		s.status = []client.Exchange{status("unknown", "")}
-		rec, err := h.client(s).Prepare(t.Context(), client.Request{Plan: plan(t), Input: []byte(testInput)})
+		rec, err := h.client(s).Prepare(t.Context(), client.Request{Plan: plan(t), Input: []byte(testInput), AllowDuplicate: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestMadeRequestIDs(t *testing.T) {
 		strings.Repeat("x", 129): false, "1234567.": false, "1234567/": false, "1234567\n": false, "ééééé": false} {
 		for how, req := range map[string]client.Request{"given": {ID: id}, "made": {}} {
 			c := h.client(good(), func(cfg *client.Config) {
-				cfg.Ledger, cfg.NewRequestID = storetest.NewMemory(nil), func() string { return id }
+				cfg.Ledger, cfg.NewRequestID = ledgertest.NewMemory(nil), func() string { return id }
 			})
 			req.Plan, req.Input = plan(t), []byte(testInput)
 			if _, err := c.Prepare(t.Context(), req); (err == nil) != ok || err != nil && !isA[*client.RequestIDError](err) {

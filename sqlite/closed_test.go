@@ -70,7 +70,7 @@ func TestClose(t *testing.T) {
 	closed("Take", err)
 	_, err = l.Load(t.Context(), b.Scope, b.RequestID)
 	closed("Load", err)
-	_, err = l.List(t.Context(), b.Scope, client.Filter{})
+	_, err = l.List(t.Context(), client.Filter{}.In(b.Scope))
 	closed("List", err)
 	closed("Observe", h.Observe(t.Context(), nil))
 	closed("Finish", h.Finish(t.Context(), nil, succeeded(b)))

@@ -87,7 +87,7 @@ func TestReadOnly(t *testing.T) {
 		if rec, err := l.Load(t.Context(), request("").Scope, "request-1"); err != nil || rec.State != client.Attempted {
 			t.Errorf("%s: Load = %v, %v", name, rec, err)
 		}
-		if list, err := l.List(t.Context(), request("").Scope, client.Filter{}); err != nil || len(list) != 1 {
+		if list, err := l.List(t.Context(), client.Filter{}.In(request("").Scope)); err != nil || len(list) != 1 {
 			t.Errorf("%s: List = %v, %v", name, list, err)
 		}
 		for _, id := range []string{"request-1", "request-2"} {

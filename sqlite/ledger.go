@@ -249,12 +249,12 @@ WHERE principal = ?1 AND environment = ?2
 ORDER BY created_at DESC, id DESC LIMIT ?5`
 
 // List implements client.Ledger.
-func (l *Ledger) List(ctx context.Context, scope client.Scope, f client.Filter) ([]client.Summary, error) {
+func (l *Ledger) List(ctx context.Context, f client.Filter) ([]client.Summary, error) {
 	if err := l.enter(); err != nil {
 		return nil, ledgerError("list", err)
 	}
 	defer l.calls.Done()
-	out, err := l.list(ctx, scope, f)
+	out, err := l.list(ctx, client.Scope{Principal: *f.Principal, Environment: *f.Environment}, f)
 	return out, ledgerError("list", err)
 }
 

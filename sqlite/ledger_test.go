@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/ledgertest"
 	"github.com/agentic-go/agentic/sqlite"
-	"github.com/agentic-go/agentic/storetest"
 )
 
 func open(t *testing.T, c sqlite.Config) *sqlite.Ledger {
@@ -39,9 +39,9 @@ func rawDB(t *testing.T, path string) *sql.DB {
 }
 
 func TestLedger(t *testing.T) {
-	storetest.Ledger(t, func(t *testing.T) storetest.LedgerStore {
+	ledgertest.Ledger(t, func(t *testing.T) ledgertest.LedgerStore {
 		path := filepath.Join(t.TempDir(), "ledger.db")
-		return storetest.LedgerStore{
+		return ledgertest.LedgerStore{
 			Open: func(t *testing.T, clock func() time.Time) client.Ledger {
 				l, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, Clock: clock})
 				if err != nil {

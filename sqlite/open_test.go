@@ -98,7 +98,7 @@ func childOpen(path, _ string) error {
 	}
 	look, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, ReadOnly: true})
 	if err == nil {
-		list, err := look.List(context.Background(), request("").Scope, client.Filter{})
+		list, err := look.List(context.Background(), client.Filter{}.In(request("").Scope))
 		fmt.Println("looked at", len(list), err)
 		if err := look.Close(); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentic-go/agentic/ledgertest"
 	"github.com/agentic-go/agentic/service"
 	"github.com/agentic-go/agentic/sqlite"
 	"github.com/agentic-go/agentic/storetest"
@@ -93,7 +94,7 @@ func TestStore(t *testing.T) {
 }
 
 func harness(t *testing.T, conns int) storetest.StoreHarness[*sql.Tx] {
-	path, clock, f := publisherDB(t), storetest.NewClock(), &faults{}
+	path, clock, f := publisherDB(t), ledgertest.NewClock(), &faults{}
 	reader := openPublisher(t, path, nil)
 	return storetest.StoreHarness[*sql.Tx]{
 		Open: func(t *testing.T) storetest.StoreHandle[*sql.Tx] {

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentic-go/agentic/ledgertest"
 	"github.com/agentic-go/agentic/service"
 	"github.com/agentic-go/agentic/storetest"
 )
 
 func TestMemoryStore(t *testing.T) {
 	storetest.Store(t, func(*testing.T) storetest.StoreHarness[*storetest.MemoryTx] {
-		clock := storetest.NewClock()
+		clock := ledgertest.NewClock()
 		m := storetest.NewMemoryStore(clock.Now)
 		return storetest.StoreHarness[*storetest.MemoryTx]{
 			Open: func(*testing.T) storetest.StoreHandle[*storetest.MemoryTx] {

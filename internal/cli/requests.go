@@ -64,7 +64,7 @@ func (a *app) listRequests(ctx context.Context, lf ledgerFlags, filter client.Fi
 		return err
 	}
 	defer a.closeLedger(l)
-	list, err := l.List(ctx, lf.scope(), filter)
+	list, err := l.List(ctx, filter.In(lf.scope()))
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
-	"github.com/agentic-go/agentic/storetest"
+	"github.com/agentic-go/agentic/ledgertest"
 	"github.com/agentic-go/agentic/transport"
 )
 
@@ -26,7 +26,7 @@ func TestOutcomeOfEveryFault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := client.New(client.Config{Ledger: storetest.NewMemory(nil), Transport: tr, Scope: client.Scope{Principal: "p", Environment: "e"}})
+			c, err := client.New(client.Config{Ledger: ledgertest.NewMemory(nil), Transport: tr, Scope: client.Scope{Principal: "p", Environment: "e"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestConflictNeverSucceeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(client.Config{Ledger: storetest.NewMemory(nil), Transport: tr, Scope: client.Scope{Principal: "p", Environment: "e"}})
+	c, err := client.New(client.Config{Ledger: ledgertest.NewMemory(nil), Transport: tr, Scope: client.Scope{Principal: "p", Environment: "e"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package storetest
+package ledgertest
 
 import (
 	"cmp"
@@ -35,7 +35,10 @@ type memoryKey struct {
 
 type memoryRequest struct {
 	record client.Record
+	next   time.Time // Summary.NextCheck
 	fence  int
+
+	entries int // writes of observations and receipts
 }
 
 // NewMemory makes an empty ledger; a nil clock is time.Now.
@@ -138,8 +141,14 @@ func (m *Memory) take(h *memoryHold, b *client.Binding, intent client.Intent) er
 	switch {
 	case r == nil && b == nil:
 		return &client.NotFoundError{Scope: h.key.scope, RequestID: h.key.id}
+	case r != nil && !r.record.PurgedAt.IsZero():
+		return &client.PurgedError{RequestID: h.key.id, Outcome: r.record.Purged, PurgedAt: r.record.PurgedAt}
 	case r == nil:
+		if earlier := m.state.duplicate(b, now); earlier != nil {
+			return &client.DuplicateError{RequestID: h.key.id, Earlier: *earlier}
+		}
 		r = &memoryRequest{record: client.Record{Binding: *b, State: client.Prepared, CreatedAt: now, SeenAt: now}}
+		r.record.Fresh, r.record.Guard = false, client.Guard{}
 		r.record.Input = slices.Clone(b.Input)
 		r.record.Profile = m.state.snapshot(b.Profile)
 		r.record.OpenAPI = m.state.snapshot(b.OpenAPI)
@@ -153,10 +162,13 @@ func (m *Memory) take(h *memoryHold, b *client.Binding, intent client.Intent) er
 	if !final(&r.record) {
 		r.fence++
 		r.see(now)
-		if intent == client.IntendSubmit && r.record.State == client.Prepared {
+		if intent == client.IntendSubmit && r.record.State == client.Prepared && r.record.Settled() == nil {
 			r.record.State = client.Attempted
 			r.record.AttemptedAt = now
 			h.maySubmit = true
+		}
+		if r.record.State == client.Attempted && r.record.Settled() == nil {
+			r.next = client.AfterAttempt(r.record.SeenAt, r.record.Term)
 		}
 	}
 	h.request, h.fence, h.record = r, r.fence, cloneRecord(&r.record)
@@ -191,33 +203,179 @@ func (m *Memory) Load(ctx context.Context, scope client.Scope, requestID string)
 	return cloneRecord(&r.record), nil
 }
 
+// duplicate is the request that a guard finds for a new one, the newest first, or nil.
+func (s *memoryState) duplicate(b *client.Binding, now time.Time) *client.Summary {
+	for _, r := range slices.Backward(s.order) {
+		rec := &r.record
+		if !b.Guard.On || rec.Scope != b.Scope || rec.Origin != b.Origin || rec.ActionID != b.ActionID || rec.InputDigest != b.InputDigest {
+			continue
+		}
+		sum := r.summary()
+		succeeded := sum.Outcome == agentic.Succeeded || sum.Settled == client.AttestSucceeded
+		if sum.Open() || succeeded && now.Sub(sum.SeenAt) < b.Guard.Succeeded {
+			return &sum
+		}
+	}
+	return nil
+}
+
+func (r *memoryRequest) summary() client.Summary {
+	s := r.record.Summary()
+	s.NextCheck = r.next
+	return s
+}
+
 // List implements client.Ledger.
-func (m *Memory) List(ctx context.Context, scope client.Scope, f client.Filter) ([]client.Summary, error) {
+func (m *Memory) List(ctx context.Context, f client.Filter) ([]client.Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	now := m.now()
 	m.state.mu.Lock()
 	defer m.state.mu.Unlock()
 	var out []client.Summary
 	for _, r := range slices.Backward(m.state.order) {
-		rec := &r.record
-		s := client.Summary{Scope: rec.Scope, RequestID: rec.RequestID, Origin: rec.Origin, ActionID: rec.ActionID,
-			State: rec.State, CreatedAt: rec.CreatedAt, SeenAt: rec.SeenAt}
-		if last := rec.Last(); last != nil {
-			s.Outcome = last.Outcome
+		if s := r.summary(); matches(&s, &f, now) {
+			out = append(out, s)
 		}
-		if rec.Scope != scope || f.Open && s.Outcome.Final() || f.Outcome != "" && f.Outcome != s.Outcome {
-			continue
-		}
-		out = append(out, s)
 	}
 	slices.SortStableFunc(out, func(a, b client.Summary) int {
-		return cmp.Compare(b.CreatedAt.UnixMicro(), a.CreatedAt.UnixMicro())
+		return cmp.Or(inOrder(&a, &b, f.Order, now), b.CreatedAt.Compare(a.CreatedAt))
 	})
 	if f.Limit > 0 && len(out) > f.Limit {
 		out = out[:f.Limit]
 	}
 	return out, nil
+}
+
+// matches says whether a request has what a filter asks for.
+func matches(s *client.Summary, f *client.Filter, now time.Time) bool {
+	return (f.Principal == nil || *f.Principal == s.Scope.Principal) &&
+		(f.Environment == nil || *f.Environment == s.Scope.Environment) &&
+		(f.Origin == "" || f.Origin == s.Origin) &&
+		(f.ActionID == "" || f.ActionID == s.ActionID) &&
+		(f.Outcome == "" || f.Outcome == s.Outcome) &&
+		(!f.Open || s.Open()) &&
+		(!f.NeedsPerson || s.NeedsPerson(now)) &&
+		(!f.Due || !s.NextCheck.IsZero() && !now.Before(s.NextCheck)) &&
+		(f.Before.IsZero() || s.CreatedAt.Before(f.Before)) &&
+		(f.After.IsZero() || !s.CreatedAt.Before(f.After))
+}
+
+// inOrder compares by what an order puts before the time of creation.
+func inOrder(a, b *client.Summary, o client.Order, now time.Time) int {
+	switch o {
+	case client.UrgentFirst:
+		class := func(s *client.Summary) int {
+			switch {
+			case s.Open() && s.State == client.Attempted && now.Before(s.WindowEnds):
+				return 0
+			case s.NeedsPerson(now):
+				return 1
+			case s.Open():
+				return 2
+			}
+			return 3
+		}
+		c := cmp.Compare(class(a), class(b))
+		if c == 0 && class(a) == 0 {
+			return a.WindowEnds.Compare(b.WindowEnds)
+		} else if c == 0 && class(a) == 1 {
+			return b.WindowEnds.Compare(a.WindowEnds)
+		}
+		return c
+	case client.DueFirst:
+		if a.NextCheck.IsZero() != b.NextCheck.IsZero() {
+			return cmp.Compare(toInt(a.NextCheck.IsZero()), toInt(b.NextCheck.IsZero()))
+		}
+		return a.NextCheck.Compare(b.NextCheck)
+	}
+	return 0
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// AddNote implements client.DeskLedger.
+func (m *Memory) AddNote(ctx context.Context, scope client.Scope, requestID string, n client.Note) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	now := m.now()
+	m.state.mu.Lock()
+	defer m.state.mu.Unlock()
+	r := m.state.requests[memoryKey{scope, requestID}]
+	if r == nil {
+		return &client.NotFoundError{Scope: scope, RequestID: requestID}
+	}
+	sum := r.summary()
+	if err := sum.Admits(n.Verb); err != nil {
+		return err
+	}
+	n.At = now
+	r.record.Notes = append(slices.Clone(r.record.Notes), n)
+	r.see(now)
+	if n.Verb.Settles() {
+		r.next = time.Time{}
+	}
+	return nil
+}
+
+// Purge implements client.DeskLedger.
+func (m *Memory) Purge(ctx context.Context, o client.PurgeOptions) (client.Purged, error) {
+	var p client.Purged
+	if err := ctx.Err(); err != nil {
+		return p, err
+	}
+	now := m.now()
+	m.state.mu.Lock()
+	defer m.state.mu.Unlock()
+	needed := map[string]bool{}
+	for _, r := range m.state.order { // oldest first
+		rec, sum := &r.record, r.summary()
+		f := client.Filter{Principal: o.Principal, Environment: o.Environment}
+		switch old := matches(&sum, &f, now) && sum.SeenAt.Before(o.Before) && sum.PurgedAt.IsZero(); {
+		case old && sum.Open():
+			p.Open++
+		case old && o.Limit > 0 && p.Requests == o.Limit:
+			p.More = true
+		case old:
+			p.Requests++
+			p.Entries += r.entries
+			if o.Apply {
+				m.state.bury(r, now)
+			}
+			continue
+		}
+		needed[rec.Profile.Digest], needed[rec.OpenAPI.Digest] = true, true
+	}
+	for digest := range m.state.snapshots {
+		if !needed[digest] {
+			p.Snapshots++
+			if o.Apply {
+				delete(m.state.snapshots, digest)
+			}
+		}
+	}
+	return p, nil
+}
+
+// bury leaves the tombstone of a request.
+func (s *memoryState) bury(r *memoryRequest, now time.Time) {
+	rec, sum := &r.record, r.summary()
+	rec.Profile, rec.OpenAPI, rec.Input = client.Snapshot{}, client.Snapshot{}, nil
+	rec.Observations, rec.Receipts, rec.Notes = nil, nil, nil
+	rec.PurgedAt, rec.Purged, rec.PurgedSettled = now, sum.Outcome, sum.Settled
+	r.next = time.Time{}
+	r.entries = 0
+	r.fence++
 }
 
 // memoryHold is one exclusive execution.
@@ -229,6 +387,7 @@ type memoryHold struct {
 	fence     int
 	record    *client.Record
 	maySubmit bool
+	ended     bool      // by Finish
 	seen      time.Time // the highest time that this hold saw
 }
 
@@ -236,8 +395,10 @@ func (h *memoryHold) Record() *client.Record { return h.record }
 
 func (h *memoryHold) MaySubmit() bool { return h.maySubmit }
 
+func (m *Memory) now() time.Time { return m.clock().UTC().Round(0).Truncate(time.Microsecond) }
+
 func (h *memoryHold) Now() time.Time {
-	t := h.memory.clock().UTC().Round(0).Truncate(time.Microsecond)
+	t := h.memory.now()
 	if t.After(h.seen) {
 		h.seen = t
 	}
@@ -270,13 +431,19 @@ func (h *memoryHold) append(ctx context.Context, obs []client.Observation, r *ag
 		return client.ErrLost
 	}
 	rec := &h.request.record
-	if final(rec) {
-		return errors.New("the request has a final receipt; nothing is appended to it")
+	if h.ended || final(rec) {
+		return errors.New("the request has a final receipt; or this hold has written one; nothing is appended")
 	}
 	h.request.see(h.seen)
+	h.request.entries++
 	rec.Observations = append(rec.Observations, cloneObservations(obs)...)
 	if r != nil {
 		rec.Receipts = append(rec.Receipts, cloneReceipt(*r))
+		h.ended = true
+		h.request.next = time.Time{}
+		if at, ok := client.NextCheck(rec.RequestID, rec.CreatedAt, rec.SeenAt, rec.Window); ok && !r.Outcome.Final() && rec.Settled() == nil {
+			h.request.next = at
+		}
 	}
 	return nil
 }
@@ -297,6 +464,7 @@ func cloneRecord(r *client.Record) *client.Record {
 	c.Profile.Body = slices.Clone(r.Profile.Body)
 	c.OpenAPI.Body = slices.Clone(r.OpenAPI.Body)
 	c.Observations = cloneObservations(r.Observations)
+	c.Notes = slices.Clone(r.Notes)
 	c.Receipts = slices.Clone(r.Receipts)
 	for i := range c.Receipts {
 		c.Receipts[i] = cloneReceipt(c.Receipts[i])

@@ -1,4 +1,4 @@
-package storetest
+package ledgertest
 
 import (
 	"fmt"
@@ -21,6 +21,8 @@ var recordTests = []ledgerTest{
 		}
 		one, two, three := observation(client.ExchangeStatus, 1), observation(client.ExchangeStatus, 2), observation(client.ExchangeVerify, 3)
 		e.finish(h, []client.Observation{one, two}, receipt(b, agentic.Unknown))
+		e.release(h)
+		h = e.take(b, client.IntendSubmit)
 		e.finish(h, nil, receipt(b, agentic.Pending))
 		e.release(h)
 
@@ -131,7 +133,9 @@ var recordTests = []ledgerTest{
 		}
 		seen(top)
 		e.clock.Advance(-time.Hour)
-		e.finish(h, nil, receipt(b, agentic.Unknown))
+		if err := h.Observe(e.ctx, nil); err != nil {
+			e.Fatal(err)
+		}
 		seen(top)
 
 		// What the hold saw between two writes counts with the next one.
@@ -192,14 +196,26 @@ var listTests = []ledgerTest{
 			h := e.begin(b, intent)
 			if o != "" {
 				e.finish(h, nil, receipt(b, agentic.Pending))
-				if o != agentic.Pending {
-					e.finish(h, nil, receipt(b, o)) // the last receipt counts
-				}
 			}
 			e.release(h)
+			if o != "" && o != agentic.Pending {
+				h := e.take(b, intent)
+				e.finish(h, nil, receipt(b, o)) // the last receipt counts
+				e.release(h)
+			}
 			at := start.Add(time.Duration(i) * time.Second)
-			all = append([]client.Summary{{Scope: b.Scope, RequestID: b.RequestID, Origin: b.Origin, ActionID: b.ActionID,
-				State: state, Outcome: o, CreatedAt: at, SeenAt: at}}, all...)
+			sum := client.Summary{Scope: b.Scope, RequestID: b.RequestID, Origin: b.Origin, ActionID: b.ActionID,
+				State: state, Outcome: o, CreatedAt: at, SeenAt: at, WindowEnds: at.Add(b.Window)}
+			if state == client.Attempted {
+				sum.AttemptedAt = at
+				switch o {
+				case "":
+					sum.NextCheck = client.AfterAttempt(at, b.Term)
+				case agentic.Pending, agentic.Unknown:
+					sum.NextCheck, _ = client.NextCheck(b.RequestID, at, at, b.Window)
+				}
+			}
+			all = append([]client.Summary{sum}, all...)
 			e.clock.Advance(time.Second)
 		}
 		foreign := binding("request-9")
@@ -227,7 +243,7 @@ var listTests = []ledgerTest{
 			{client.Filter{Open: true, Outcome: agentic.Unknown}, pick(2)},
 			{client.Filter{Open: true, Outcome: agentic.Succeeded}, nil},
 		} {
-			got, err := e.open().List(e.ctx, all[0].Scope, tt.filter)
+			got, err := e.open().List(e.ctx, tt.filter.In(all[0].Scope))
 			if err != nil {
 				e.Fatal(err)
 			}
@@ -239,7 +255,7 @@ var listTests = []ledgerTest{
 			e.clock.Advance(d)
 			e.release(e.begin(binding(fmt.Sprintf("request-%d", i)), client.IntendPrepare))
 		}
-		list, err := e.ledger.List(e.ctx, binding("x").Scope, client.Filter{})
+		list, err := e.ledger.List(e.ctx, client.Filter{}.In(binding("x").Scope))
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -251,7 +267,7 @@ var listTests = []ledgerTest{
 	}},
 	{"a scope without requests lists nothing", func(e *ledgerEnv) {
 		e.save(binding("request-1"), agentic.Succeeded)
-		list, err := e.ledger.List(e.ctx, client.Scope{Principal: "nobody"}, client.Filter{})
+		list, err := e.ledger.List(e.ctx, client.Filter{}.In(client.Scope{Principal: "nobody"}))
 		if err != nil || len(list) != 0 {
 			e.Fatalf("List: %v, %v", list, err)
 		}

@@ -1,4 +1,4 @@
-package storetest
+package ledgertest
 
 import (
 	"context"
@@ -125,7 +125,7 @@ var holdTests = []ledgerTest{
 		second := e.begin(binding("request-2"), client.IntendSubmit)
 		defer e.release(second)
 		e.equal("loaded while held", first.Record(), e.load(binding("request-1")))
-		list, err := e.ledger.List(e.ctx, binding("x").Scope, client.Filter{})
+		list, err := e.ledger.List(e.ctx, client.Filter{}.In(binding("x").Scope))
 		if err != nil || len(list) != 2 {
 			e.Fatalf("List: %v, %v", list, err)
 		}
@@ -184,6 +184,21 @@ var holdTests = []ledgerTest{
 		}
 		e.equal("record", before, e.load(b))
 		e.finish(h, nil, receipt(b, agentic.Pending)) // and the hold still works
+	}},
+	{"a receipt ends the writes of its hold", func(e *ledgerEnv) {
+		b := binding("request-1")
+		h := e.begin(b, client.IntendSubmit)
+		e.finish(h, nil, receipt(b, agentic.Pending))
+		before := e.load(b)
+		if err := h.Observe(e.ctx, []client.Observation{observation(client.ExchangeStatus, 200)}); err == nil {
+			e.Fatal("Observe after Finish")
+		}
+		if err := h.Finish(e.ctx, nil, receipt(b, agentic.Succeeded)); err == nil {
+			e.Fatal("a second Finish")
+		}
+		e.release(h)
+		e.equal("record", before, e.load(b))
+		e.release(e.take(b, client.IntendSubmit))
 	}},
 	{"now is the clock in UTC with microseconds, also when it goes back", func(e *ledgerEnv) {
 		zone := time.FixedZone("elsewhere", -3*3600)

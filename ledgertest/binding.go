@@ -1,4 +1,4 @@
-package storetest
+package ledgertest
 
 import (
 	"context"
@@ -151,7 +151,7 @@ var bindingTests = []ledgerTest{
 			defer e.release(h) // all are held at once
 		}
 		for i, s := range scopes {
-			list, err := e.ledger.List(e.ctx, s, client.Filter{})
+			list, err := e.ledger.List(e.ctx, client.Filter{}.In(s))
 			if err != nil || len(list) != 1 || list[0].Scope != s || list[0].Origin != fmt.Sprintf("https://s%d.example", i) {
 				e.Fatalf("List of %q: %v, %v", s, list, err)
 			}
@@ -164,7 +164,7 @@ var bindingTests = []ledgerTest{
 			e.equal("may submit "+id, true, h.MaySubmit())
 			defer e.release(h)
 		}
-		list, err := e.ledger.List(e.ctx, binding("x").Scope, client.Filter{})
+		list, err := e.ledger.List(e.ctx, client.Filter{}.In(binding("x").Scope))
 		if err != nil || len(list) != len(ids) {
 			e.Fatalf("List: %d of %d, %v", len(list), len(ids), err)
 		}
@@ -284,7 +284,7 @@ var bindingTests = []ledgerTest{
 		if _, err := e.ledger.Load(ctx, b.Scope, b.RequestID); !errors.Is(err, context.Canceled) {
 			e.Fatalf("Load, ended: %v", err)
 		}
-		if _, err := e.ledger.List(ctx, b.Scope, client.Filter{}); !errors.Is(err, context.Canceled) {
+		if _, err := e.ledger.List(ctx, client.Filter{}.In(b.Scope)); !errors.Is(err, context.Canceled) {
 			e.Fatalf("List, ended: %v", err)
 		}
 	}},

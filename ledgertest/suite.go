@@ -1,4 +1,4 @@
-package storetest
+package ledgertest
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ type LedgerStore struct {
 	// Open gives one more handle on the store, with a connection of its own if
 	// there is such a thing. A handle that implements io.Closer is closed by the
 	// suite.
-	Open func(t *testing.T, clock func() time.Time) client.Ledger
+	Open func(t *testing.T, clock func() time.Time) client.DeskLedger
 
 	// TakeOver breaks the hold on a request as it is broken when the holder is
 	// believed dead and is not.
@@ -59,7 +59,7 @@ type ledgerEnv struct {
 	*testing.T
 	store  LedgerStore
 	clock  *Clock
-	ledger client.Ledger
+	ledger client.DeskLedger
 	ctx    context.Context
 }
 
@@ -72,7 +72,7 @@ func newLedgerEnv(t *testing.T, s LedgerStore) *ledgerEnv {
 }
 
 // open gives another handle on the same store.
-func (e *ledgerEnv) open() client.Ledger {
+func (e *ledgerEnv) open() client.DeskLedger {
 	e.Helper()
 	l := e.store.Open(e.T, e.clock.Now)
 	e.Cleanup(func() { e.closeLedger(l) })
@@ -190,6 +190,8 @@ func binding(id string) client.Binding {
 		OpenAPI:     document(`{"openapi":"3.1.0"}`),
 		InputDigest: digest(`{"subject":"printer"}`),
 		Input:       []byte(`{"subject":"printer"}`),
+		Window:      24 * time.Hour,
+		Term:        time.Minute,
 	}
 }
 
