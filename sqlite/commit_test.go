@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -384,67 +383,5 @@ func TestCancelStorm(t *testing.T) {
 		if (err == nil) != (found == 1) {
 			t.Errorf("write %d: %v, %d rows", i, err, found)
 		}
-	}
-}
-
-// Both kinds of lock of a Unix system exclude, wait, wake and end.
-func TestLockTable(t *testing.T) {
-	for name, newLock := range kernelLocks {
-		t.Run(name, func(t *testing.T) {
-			path := t.TempDir() + "/ledger.db"
-			tables := make([]*lockTable, 2)
-			for i := range tables {
-				k, err := newLock(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer k.close()
-				tables[i] = &lockTable{kernel: k, closed: make(chan struct{}), held: map[lockKey][]chan struct{}{}}
-			}
-			counts := make([]atomic.Int32, 4) // never added to: only the lock keeps them right
-			var wg sync.WaitGroup
-			for worker := range 16 {
-				wg.Go(func() {
-					for i := range 50 {
-						k := lockKey(i%len(counts)) << 60
-						if err := tables[worker%2].acquire(t.Context(), k, time.Minute); err != nil {
-							t.Error(err)
-							return
-						}
-						n := &counts[i%len(counts)]
-						n.Store(n.Load() + 1)
-						if err := tables[worker%2].release(k); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			for i, want := range []int32{208, 208, 192, 192} {
-				if got := counts[i].Load(); got != want {
-					t.Errorf("key %d was counted %d times, want %d", i, got, want)
-				}
-			}
-
-			if err := tables[0].acquire(t.Context(), openKey, time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			for i, table := range tables {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				if err := table.acquire(ctx, openKey, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("table %d: %v", i, err)
-				}
-				cancel()
-			}
-			if err := tables[0].kernel.close(); err != nil { // as the end of a process does
-				t.Fatal(err)
-			}
-			if err := tables[1].acquire(t.Context(), openKey, time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			if err := tables[1].release(openKey); err != nil {
-				t.Fatal(err)
-			}
-		})
 	}
 }

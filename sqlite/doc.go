@@ -21,6 +21,6 @@
 // tables and DSN for connections that are safe. It opens no file of its own, and
 // nothing of the ledger is in that database.
 //
-// It imports agentic, client, service, modernc.org/sqlite (no cgo), goose for
-// migrations, and golang.org/x/sys for locks.
+// It imports agentic, client, service, internal/strictjson, internal/filelock for
+// the lock of a request, modernc.org/sqlite (no cgo) and goose for migrations.
 package sqlite

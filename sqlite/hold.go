@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/filelock"
 )
 
 // errFinal refuses what would come after a final receipt (D11).
@@ -17,7 +18,7 @@ var errFinal = errors.New("the request has a final receipt; nothing is appended 
 // fence number that every write compares.
 type hold struct {
 	ledger    *Ledger
-	key       lockKey
+	key       filelock.Key
 	row       *row // entries and seen time move with what this hold wrote
 	maySubmit bool
 	seen      time.Time // the highest time that this hold saw
@@ -109,7 +110,7 @@ func (h *hold) Release() error {
 		return nil // closing freed the lock
 	}
 	defer l.calls.Done()
-	err := l.locks.release(h.key)
+	err := l.locks.Release(h.key)
 	l.killPoint("sqlite/released")
 	return ledgerError("release", err)
 }

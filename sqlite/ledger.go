@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/filelock"
 )
 
 var _ client.Ledger = (*Ledger)(nil)
@@ -55,17 +56,20 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 	if l.locks == nil {
 		return nil, fmt.Errorf("%w: the ledger was opened for reading", ErrReadOnly)
 	}
-	key := keyOf(scope, requestID)
-	if err := l.locks.acquire(ctx, key, wait); err != nil {
-		if err == errHeld {
-			err = &client.HeldError{RequestID: requestID}
-		}
+	key := filelock.KeyOf(scope.Principal, scope.Environment, requestID)
+	switch err := l.locks.Acquire(ctx, key, wait); err {
+	case nil:
+	case filelock.ErrHeld:
+		return nil, &client.HeldError{RequestID: requestID}
+	case filelock.ErrStopped:
+		return nil, ErrClosed
+	default:
 		return nil, err
 	}
 	l.killPoint("sqlite/locked")
 	h := &hold{ledger: l, key: key}
 	if err := h.begin(ctx, scope, requestID, b, intent); err != nil {
-		if unlockErr := l.locks.release(key); unlockErr != nil {
+		if unlockErr := l.locks.Release(key); unlockErr != nil {
 			err = errors.Join(err, unlockErr)
 		}
 		return nil, err

@@ -42,7 +42,7 @@ func TestLedger(t *testing.T) {
 	ledgertest.Ledger(t, func(t *testing.T) ledgertest.LedgerStore {
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		return ledgertest.LedgerStore{
-			Open: func(t *testing.T, clock func() time.Time) client.Ledger {
+			Open: func(t *testing.T, clock func() time.Time) client.DeskLedger {
 				l, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, Clock: clock})
 				if err != nil {
 					t.Fatal(err)

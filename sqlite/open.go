@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentic-go/agentic/internal/filelock"
 	msqlite "modernc.org/sqlite"
 )
 
@@ -53,7 +54,7 @@ type Ledger struct {
 	killPoint func(string)
 	path      string
 
-	locks   *lockTable
+	locks   *filelock.Table
 	readers *sql.DB
 	load    *sql.Stmt // on readers
 	writer  *sql.DB   // one connection
@@ -121,17 +122,15 @@ func (l *Ledger) open(ctx context.Context, path string) error {
 	if _, err := inspect(ctx, path); err != nil {
 		return err
 	}
-	kernel, err := newKernelLock(path)
-	if err != nil {
+	if l.locks, err = filelock.Open(path); err != nil {
 		return err
 	}
-	l.locks = &lockTable{kernel: kernel, closed: make(chan struct{}), held: map[lockKey][]chan struct{}{}}
-	if err := l.locks.acquire(ctx, openKey, openWait); err == errHeld {
+	if err := l.locks.Acquire(ctx, filelock.Place, openWait); err == filelock.ErrHeld {
 		return ErrBusy
 	} else if err != nil {
 		return err
 	}
-	defer l.locks.release(openKey)
+	defer l.locks.Release(filelock.Place)
 	if err := makePrivate(path); err != nil {
 		return err
 	}
@@ -169,7 +168,7 @@ func (l *Ledger) prepareReaders(ctx context.Context) (err error) {
 	return err
 }
 
-// connect opens the connections. The caller has openKey.
+// connect opens the connections. The caller has filelock.Place.
 func (l *Ledger) connect(ctx context.Context) error {
 	var err error
 	if l.writer, err = sql.Open("sqlite", dsn(l.path, writes)); err != nil {
@@ -187,7 +186,7 @@ func (l *Ledger) connect(ctx context.Context) error {
 	l.commits = &committer{
 		begin: p.prepare("BEGIN IMMEDIATE"), commit: p.prepare("COMMIT"), rollback: p.prepare("ROLLBACK"),
 		killPoint: l.killPoint,
-		inFlight:  l.locks.inFlight,
+		inFlight:  l.locks.InFlight,
 	}
 	l.insert, l.update = prepareInsert(&p), prepareUpdate(&p)
 	// A file that may only be read says so now, not when an action is about to run.
@@ -213,7 +212,7 @@ func (l *Ledger) Close() error {
 	}
 	l.closing = true
 	if l.locks != nil {
-		close(l.locks.closed)
+		l.locks.Stop()
 	}
 	l.mu.Unlock()
 	l.calls.Wait()
@@ -236,7 +235,7 @@ func (l *Ledger) closeFiles() error {
 		errs = append(errs, l.writer.Close())
 	}
 	if l.locks != nil {
-		errs = append(errs, l.locks.kernel.close())
+		errs = append(errs, l.locks.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -402,21 +401,6 @@ func makePrivate(path string) error {
 		}
 	}
 	return nil
-}
-
-// openPrivate opens a file that only this user may use, making it when needed.
-func openPrivate(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return os.OpenFile(name, os.O_RDWR, 0)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Chmod(0o600); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 // preparer makes statements on a connection and keeps the first error for exec.

@@ -1,4 +1,4 @@
-package sqlite
+package filelock
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func newKernelLock(path string) (kernelLock, error) {
 
 type rangeLock struct{ f *os.File }
 
-func (l rangeLock) try(k lockKey) (bool, error) {
+func (l rangeLock) try(k Key) (bool, error) {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	err := windows.LockFileEx(windows.Handle(l.f.Fd()), flags, 0, 1, 0, at(k))
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
@@ -28,12 +28,12 @@ func (l rangeLock) try(k lockKey) (bool, error) {
 	return err == nil, err
 }
 
-func (l rangeLock) unlock(k lockKey) error {
+func (l rangeLock) unlock(k Key) error {
 	return windows.UnlockFileEx(windows.Handle(l.f.Fd()), 0, 1, 0, at(k))
 }
 
 func (l rangeLock) close() error { return l.f.Close() }
 
-func at(k lockKey) *windows.Overlapped {
+func at(k Key) *windows.Overlapped {
 	return &windows.Overlapped{Offset: uint32(uint64(k)), OffsetHigh: uint32(uint64(k) >> 32)}
 }

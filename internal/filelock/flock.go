@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package sqlite
+package filelock
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ type flockDir struct {
 	dir string
 
 	mu    sync.Mutex
-	files map[lockKey]*os.File
+	files map[Key]*os.File
 }
 
 func newFlockDir(path string) (*flockDir, error) {
@@ -27,10 +27,10 @@ func newFlockDir(path string) (*flockDir, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
-	return &flockDir{dir: dir, files: map[lockKey]*os.File{}}, nil
+	return &flockDir{dir: dir, files: map[Key]*os.File{}}, nil
 }
 
-func (d *flockDir) try(k lockKey) (bool, error) {
+func (d *flockDir) try(k Key) (bool, error) {
 	name := filepath.Join(d.dir, fmt.Sprintf("%016x", int64(k)))
 	for {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -80,7 +80,7 @@ func sameFile(f *os.File, name string) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-func (d *flockDir) unlock(k lockKey) error {
+func (d *flockDir) unlock(k Key) error {
 	d.mu.Lock()
 	f := d.files[k]
 	delete(d.files, k)

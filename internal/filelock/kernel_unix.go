@@ -1,5 +1,5 @@
 //go:build darwin || dragonfly || freebsd || netbsd || openbsd
 
-package sqlite
+package filelock
 
 func newKernelLock(path string) (kernelLock, error) { return newFlockDir(path) }

@@ -1,4 +1,4 @@
-package sqlite
+package filelock
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func newKernelLock(path string) (kernelLock, error) {
 
 type ofdLock struct{ f *os.File }
 
-func (l ofdLock) try(k lockKey) (bool, error) {
+func (l ofdLock) try(k Key) (bool, error) {
 	err := l.set(k, unix.F_WRLCK)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		return false, nil
@@ -30,9 +30,9 @@ func (l ofdLock) try(k lockKey) (bool, error) {
 	return err == nil, err
 }
 
-func (l ofdLock) unlock(k lockKey) error { return l.set(k, unix.F_UNLCK) }
+func (l ofdLock) unlock(k Key) error { return l.set(k, unix.F_UNLCK) }
 
-func (l ofdLock) set(k lockKey, kind int16) error {
+func (l ofdLock) set(k Key, kind int16) error {
 	raw, err := l.f.SyscallConn()
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package sqlite
+package filelock
 
 // kernelLocks are the locks that this system can have.
 var kernelLocks = map[string]func(path string) (kernelLock, error){

@@ -1,3 +1,3 @@
-package sqlite
+package filelock
 
 var kernelLocks = map[string]func(path string) (kernelLock, error){"own": newKernelLock}
