@@ -56,10 +56,12 @@ type Binding struct {
 // digest equal those of an earlier one: it looks like the same thing asked again
 // under a new ID. The zero value refuses nothing.
 type Guard struct {
-	On bool // an earlier request that is open counts (Summary.Open)
+	On bool // an earlier request that is open counts (Summary.Open); without it nothing does
 
-	// Succeeded makes an earlier request count too that was verified, or attested
-	// by a person, less than so long ago.
+	// Succeeded, above zero, makes an earlier request count too whose last receipt
+	// says succeeded, or which a person attested to have (its last settling note), if
+	// its SeenAt is less than so long ago. A tombstone has all of that, so a purged
+	// success counts as long as one that was kept.
 	Succeeded time.Duration
 }
 
@@ -106,7 +108,8 @@ type Record struct {
 	Notes        []Note            // what people did about it, in order
 
 	// PurgedAt is zero while everything is kept. A purged request is a tombstone:
-	// it has no documents, input, observations or receipts, and never runs again.
+	// it has no documents (not even their digests), input, observations, receipts or
+	// notes, and never runs again.
 	PurgedAt      time.Time
 	Purged        agentic.Outcome // a tombstone's: of its last receipt
 	PurgedSettled Verb            // a tombstone's: with which a person settled it
@@ -214,10 +217,11 @@ type Order int
 //
 // UrgentFirst has the requests first whose window is running, with the least time
 // left first: open, attempted, window not ended. Then those that need a person, with
-// the window that ended last first; then what else is open; then the rest. Equals
-// are newest first.
+// the window that ended last first; then what else is open; then the rest.
 //
 // DueFirst is by NextCheck, the earliest first; what has none comes last.
+//
+// In every order equals are newest first.
 const (
 	NewestFirst Order = iota
 	UrgentFirst
@@ -243,9 +247,11 @@ type Ledger interface {
 	// has MaySubmit (section 6.3 and 6.4, D9).
 	//
 	// Begin looks at b.Input and the snapshots' bodies only when the request is
-	// new. A new request that b.Guard refuses is a *DuplicateError, a purged one a
-	// *PurgedError; nothing was written. A prepared request that a person has
-	// settled stays prepared. The caller must Release the Hold.
+	// new. A new request that b.Guard refuses is a *DuplicateError that names the
+	// newest earlier one; it does not wait for whoever holds that. A purged one is a
+	// *PurgedError, whatever the binding. Either way nothing was written. A prepared
+	// request that a person has settled stays prepared. The caller must Release the
+	// Hold.
 	Begin(ctx context.Context, b Binding, intent Intent, wait time.Duration) (Hold, error)
 
 	// Take holds a saved request by its ID alone, waiting as Begin does; with
@@ -267,8 +273,8 @@ type Hold interface {
 	Record() *Record
 
 	// MaySubmit is true when this very hold made the request attempted, and is
-	// still certain to be the only one. Only then, and only once, may the caller
-	// send it, and it asks directly before.
+	// still certain to be the only one; a released hold is not. Only then, and only
+	// once, may the caller send it, and it asks directly before.
 	MaySubmit() bool
 
 	// Now is the ledger's clock in UTC with microseconds (D16). It is not

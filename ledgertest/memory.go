@@ -212,7 +212,7 @@ func (s *memoryState) duplicate(b *client.Binding, now time.Time) *client.Summar
 		}
 		sum := r.summary()
 		succeeded := sum.Outcome == agentic.Succeeded || sum.Settled == client.AttestSucceeded
-		if sum.Open() || succeeded && now.Sub(sum.SeenAt) < b.Guard.Succeeded {
+		if sum.Open() || succeeded && b.Guard.Succeeded > 0 && now.Sub(sum.SeenAt) < b.Guard.Succeeded {
 			return &sum
 		}
 	}
@@ -285,17 +285,13 @@ func inOrder(a, b *client.Summary, o client.Order, now time.Time) int {
 		}
 		return c
 	case client.DueFirst:
-		if a.NextCheck.IsZero() != b.NextCheck.IsZero() {
-			return cmp.Compare(toInt(a.NextCheck.IsZero()), toInt(b.NextCheck.IsZero()))
+		class := func(s *client.Summary) int {
+			if s.NextCheck.IsZero() {
+				return 1
+			}
+			return 0
 		}
-		return a.NextCheck.Compare(b.NextCheck)
-	}
-	return 0
-}
-
-func toInt(b bool) int {
-	if b {
-		return 1
+		return cmp.Or(cmp.Compare(class(a), class(b)), a.NextCheck.Compare(b.NextCheck))
 	}
 	return 0
 }
@@ -393,7 +389,11 @@ type memoryHold struct {
 
 func (h *memoryHold) Record() *client.Record { return h.record }
 
-func (h *memoryHold) MaySubmit() bool { return h.maySubmit }
+func (h *memoryHold) MaySubmit() bool {
+	h.memory.state.mu.Lock()
+	defer h.memory.state.mu.Unlock()
+	return h.maySubmit && h.lock != nil && !h.ended && h.fence == h.request.fence
+}
 
 func (m *Memory) now() time.Time { return m.clock().UTC().Round(0).Truncate(time.Microsecond) }
 
@@ -435,7 +435,9 @@ func (h *memoryHold) append(ctx context.Context, obs []client.Observation, r *ag
 		return errors.New("the request has a final receipt; or this hold has written one; nothing is appended")
 	}
 	h.request.see(h.seen)
-	h.request.entries++
+	if len(obs) > 0 || r != nil {
+		h.request.entries++
+	}
 	rec.Observations = append(rec.Observations, cloneObservations(obs)...)
 	if r != nil {
 		rec.Receipts = append(rec.Receipts, cloneReceipt(*r))
