@@ -11,8 +11,9 @@ const module = "github.com/agentic-go/agentic"
 // JSON, and a package that is not here may not exist.
 var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
-	"internal/cli": ". client transport sqlite internal/ticket internal/demo internal/documents internal/render internal/advice" +
+	"internal/cli": ". client transport internal/place internal/ticket internal/demo internal/documents internal/render internal/advice" +
 		" internal/escape internal/inputschema internal/strictjson",
+	"internal/place":       "client sqlite postgres internal/advice internal/escape",
 	"internal/demo":        ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
 	"internal/documents":   ". transport internal/advice",
 	"internal/render":      ". client internal/escape",
@@ -57,7 +58,7 @@ var restricted = map[string]string{
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"github.com/santhosh-tekuri/jsonschema/v6": "internal/inputschema",
 	"modernc.org/sqlite":                       "sqlite examples/publisher examples/publisher/before",
-	"github.com/jackc/pgx/v5":                  "postgres internal/ticket internal/pgtest examples/publisher examples/publisher/before",
+	"github.com/jackc/pgx/v5":                  "postgres internal/place internal/ticket internal/pgtest examples/publisher examples/publisher/before",
 	"github.com/pressly/goose/v3":              "sqlite postgres",
 	"github.com/spf13/cobra":                   "internal/cli",
 	"github.com/spf13/pflag":                   "internal/cli",
@@ -77,7 +78,7 @@ var restricted = map[string]string{
 	"plugin":        "",
 	"expvar":        "",
 	"log":           "internal/cli", // to silence net/http
-	"log/slog":      "client transport sqlite internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before",
+	"log/slog":      "client transport sqlite internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before",
 	"testing":       "storetest ledgertest internal/pgtest",
 	"encoding/json": "sqlite internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before",
 	"encoding/gob":  "",

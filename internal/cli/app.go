@@ -34,8 +34,8 @@ import (
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/documents"
+	"github.com/agentic-go/agentic/internal/place"
 	"github.com/agentic-go/agentic/internal/render"
-	"github.com/agentic-go/agentic/sqlite"
 )
 
 // The exit codes of every command.
@@ -79,7 +79,7 @@ func Main() int {
 			return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 		},
 		forget: func() error { return discardInput(os.Stdin.Fd()) },
-		sqlite: openSQLite,
+		open:   openPlace,
 	}
 	return a.run(ctx, os.Args[1:])
 }
@@ -91,7 +91,7 @@ type app struct {
 	lookupEnv      func(string) (string, bool)
 	terminal       func() bool  // a person can be asked: standard input and error are terminals
 	forget         func() error // drops what was typed before the question
-	sqlite         func(ctx context.Context, c sqlite.Config) (ledger, error)
+	open           func(ctx context.Context, p place.Place, o place.Options) (ledger, error)
 
 	json  bool // --json: one JSON value on stdout
 	exit  int  // what the command came to, when it is not an error

@@ -13,8 +13,8 @@ import (
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/place"
 	"github.com/agentic-go/agentic/internal/render"
-	"github.com/agentic-go/agentic/sqlite"
 )
 
 // failure is an error as it is shown: for people on stderr, and with --json as
@@ -166,7 +166,7 @@ func (a *app) explain(err error) failure {
 	case errors.Is(err, client.ErrLost):
 		f.Code, f.Remedy = "lost", "Look at 'agentic requests list --open' and resume the request."
 	case errors.Is(err, client.ErrLedger):
-		f.Code, f.Remedy = "ledger", ledgerRemedy(err)
+		f.Code, f.Remedy = "ledger", place.Remedy(err)
 	case errors.Is(err, context.Canceled):
 		f.Code, f.Message, f.Remedy = "interrupted", "interrupted: nothing was sent by this command", "Run it again."
 	case errors.As(err, &file) && file.Op != "write":
@@ -207,29 +207,8 @@ func (a *app) explainUnsettled(f *failure, e *unsettledError) {
 		f.Remedy = "To see whether it was saved: " + a.showCommand(e.requestID)
 	}
 	if errors.Is(e.err, client.ErrLedger) {
-		f.Remedy = ledgerRemedy(e.err) + " " + f.Remedy
+		f.Remedy = place.Remedy(e.err) + " " + f.Remedy
 	}
-}
-
-// ledgerRemedy says what to do about a ledger, by what is the matter with it.
-// Never to use another one: that one knows nothing of what was sent.
-func ledgerRemedy(err error) string {
-	remedy := "Mend this ledger and ask again."
-	switch {
-	case errors.Is(err, sqlite.ErrNewer):
-		remedy = "Use the version of this program that wrote it, or a later one."
-	case errors.Is(err, sqlite.ErrCorrupt):
-		remedy = "Look whether it is the file that you mean. If it is, restore it from a copy, and start none of its actions anew before a person has looked at what the service has."
-	case errors.Is(err, sqlite.ErrFull):
-		remedy = "Make room on its disk and ask again."
-	case errors.Is(err, sqlite.ErrReadOnly):
-		remedy = "Look whether you may write to the file and its folder, and ask again."
-	case errors.Is(err, sqlite.ErrBusy):
-		remedy = "Find out which program has it open, such as with fuser or lsof, and ask again when that has ended."
-	case errors.Is(err, sqlite.ErrPlace):
-		return "Look at its name: a ledger is a file in a folder that is there or can be made."
-	}
-	return remedy + " Do not use another ledger for an action that may be in this one: it could be sent again."
 }
 
 // resumeCommand is the command that goes on with a request, ready to copy.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -17,8 +14,8 @@ import (
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/place"
 	"github.com/agentic-go/agentic/internal/render"
-	"github.com/agentic-go/agentic/sqlite"
 	"github.com/agentic-go/agentic/transport"
 )
 
@@ -117,7 +114,7 @@ type ledgerFlags struct {
 const defaultScope = "default"
 
 func (f *ledgerFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.path, "ledger", "", "ledger `FILE` (default $AGENTIC_LEDGER, else agentic/ledger.db in $XDG_STATE_HOME or ~/.local/state)")
+	cmd.Flags().StringVar(&f.path, "ledger", "", "the ledger, a file or postgres://USER@HOST/DATABASE (`FILE|URL`, default $AGENTIC_LEDGER, else agentic/ledger.db in $XDG_STATE_HOME or ~/.local/state)")
 	cmd.Flags().StringVar(&f.principal, "principal", defaultScope, "`NAME` of the principal whose requests these are")
 	cmd.Flags().StringVar(&f.environment, "environment", defaultScope, "`NAME` of the environment these requests belong to")
 	complete(cmd, "principal")
@@ -147,7 +144,11 @@ func (f *ledgerFlags) scope() client.Scope {
 func (f *ledgerFlags) args() string {
 	var b strings.Builder
 	if f.path != "" {
-		b.WriteString(" --ledger " + escape.Shell(f.path))
+		shown := f.path
+		if p, err := place.Parse(f.path); err == nil {
+			shown = p.String() // without a password
+		}
+		b.WriteString(" --ledger " + escape.Shell(shown))
 	}
 	if f.principal != defaultScope {
 		b.WriteString(" --principal " + escape.Shell(f.principal))
@@ -158,73 +159,44 @@ func (f *ledgerFlags) args() string {
 	return b.String()
 }
 
-// ledgerPath is the place of the ledger: the flag, AGENTIC_LEDGER, or the state
-// folder of the XDG Base Directory Specification.
-func (a *app) ledgerPath(flag string) (string, error) {
-	env := func(name string) string {
-		value, _ := a.lookupEnv(name)
-		return value
-	}
-	for _, path := range []string{flag, env("AGENTIC_LEDGER")} {
-		switch {
-		case path == ":memory:", strings.HasPrefix(path, "file:"):
-			return "", advice.BadUsage("the ledger "+path+" is not the name of a file", "Give a file that stays: what it forgets could be sent again. A file of this name is ./"+path+".")
-		case path != "":
-			return path, nil
-		}
-	}
-	// A relative folder is to be ignored: the next command may run elsewhere.
-	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "agentic", "ledger.db"), nil
-	}
-	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "agentic", "ledger.db"), nil
-	}
-	return "", advice.BadUsage("there is no place for the ledger: neither XDG_STATE_HOME nor the home folder is an absolute path", "Give one with --ledger FILE or AGENTIC_LEDGER.")
-}
-
 // ledger is an open ledger. What it says is durable when it says it, so an error of
-// close changes nothing.
-type ledger struct {
+// Close changes nothing.
+type ledger interface {
 	client.Ledger
-	close func() error
+	Close() error
 }
 
-func openSQLite(ctx context.Context, c sqlite.Config) (ledger, error) {
-	l, err := sqlite.Open(ctx, c)
+func openPlace(ctx context.Context, p place.Place, o place.Options) (ledger, error) {
+	l, err := p.Open(ctx, o)
 	if err != nil {
-		return ledger{}, err
+		return nil, err // and no *place.Ledger that is nil
 	}
-	return ledger{l, l.Close}, nil
+	return l, nil
 }
 
-// openLedger opens the ledger, and makes it when it is not there.
+// openLedger opens the ledger, and makes a file when it is not there.
 func (a *app) openLedger(ctx context.Context, flag string) (ledger, error) {
-	path, err := a.ledgerPath(flag)
+	p, err := place.Find(flag, a.lookupEnv)
 	if err != nil {
-		return ledger{}, err
+		return nil, err
 	}
-	return a.sqlite(ctx, sqlite.Config{Path: path})
+	return a.open(ctx, p, place.Options{})
 }
 
 // openSavedLedger opens a ledger that has to be there: a mistyped name must not
 // look like a ledger without requests. With readOnly nothing of it is changed.
 func (a *app) openSavedLedger(ctx context.Context, flag string, readOnly bool) (ledger, error) {
-	path, err := a.ledgerPath(flag)
+	p, err := place.Find(flag, a.lookupEnv)
 	if err != nil {
-		return ledger{}, err
+		return nil, err
 	}
-	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
-		return ledger{}, advice.New("ledger", fmt.Errorf("there is no ledger at %s", path),
-			"Give its place with --ledger or AGENTIC_LEDGER; 'agentic run' makes one.")
-	}
-	return a.sqlite(ctx, sqlite.Config{Path: path, ReadOnly: readOnly})
+	return a.open(ctx, p, place.Options{MustExist: true, ReadOnly: readOnly})
 }
 
 // closeLedger says on stderr alone that a ledger did not close well: the result may
 // be printed already, and its exit code stands.
 func (a *app) closeLedger(l ledger) {
-	if err := l.close(); err != nil {
+	if err := l.Close(); err != nil {
 		a.say("the ledger did not close well, which changes nothing of what it has saved: %s", escape.Terminal(render.OneLine(err.Error())))
 	}
 }

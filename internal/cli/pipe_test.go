@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/place"
 	"github.com/agentic-go/agentic/internal/ticket"
-	"github.com/agentic-go/agentic/sqlite"
 )
 
 // closedPipe is a pipe whose reader has left.
@@ -154,27 +154,27 @@ func TestInterruptWhileReading(t *testing.T) {
 func TestLookingChangesNothing(t *testing.T) {
 	s := startTestTickets(t, "normal")
 	dir := t.TempDir()
-	place := filepath.Join(dir, "ledger.db")
-	if code, _, diag := runHere(t, "run", s.Origin+"/agentic.json", "--approve", s.Origin, "--allow-loopback", "--input", `{"subject":"x"}`, "--yes", "--request-id", "request-1", "--ledger", place); code != exitOK {
+	path := filepath.Join(dir, "ledger.db")
+	if code, _, diag := runHere(t, "run", s.Origin+"/agentic.json", "--approve", s.Origin, "--allow-loopback", "--input", `{"subject":"x"}`, "--yes", "--request-id", "request-1", "--ledger", path); code != exitOK {
 		t.Fatal(diag)
 	}
-	if err := os.Chmod(place, 0o444); err != nil {
+	if err := os.Chmod(path, 0o444); err != nil {
 		t.Fatal(err)
 	}
 	before := snapshot(t, dir)
 	for _, args := range [][]string{{"requests", "list"}, {"requests", "show", "request-1"}, {"requests", "show", "request-9"}} {
 		a := testApp(io.Discard, io.Discard)
-		opened := a.sqlite
+		opened := a.open
 		readOnly := false
-		a.sqlite = func(ctx context.Context, c sqlite.Config) (ledger, error) {
-			readOnly = c.ReadOnly
-			return opened(ctx, c)
+		a.open = func(ctx context.Context, p place.Place, o place.Options) (ledger, error) {
+			readOnly = o.ReadOnly
+			return opened(ctx, p, o)
 		}
 		want := exitOK
 		if args[len(args)-1] == "request-9" {
 			want = exitError
 		}
-		if code := a.run(t.Context(), append(args, "--ledger", place, "--json")); code != want || !readOnly {
+		if code := a.run(t.Context(), append(args, "--ledger", path, "--json")); code != want || !readOnly {
 			t.Errorf("%s: exit code %d, read only %v", args, code, readOnly)
 		}
 		if after := snapshot(t, dir); after != before {

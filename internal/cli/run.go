@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,9 @@ and without --yes it refuses, before anything is read or saved.
 
 The request is in the ledger before it is sent, and what may have been sent is
 never sent again. Give --request-id to name the request yourself: the same ID asks
-again about the same request, without a second write.
+again about the same request, without a second write. Under another ID the same
+action with the same input is refused while the earlier one is open, because it
+could happen twice; --allow-duplicate says that a second one is meant.
 
 Progress goes to standard error, the receipt to standard output as JSON. pending
 and unknown (exit codes 4 and 5) can be settled later with 'agentic resume'.
@@ -53,6 +56,9 @@ type runFlags struct {
 	input     string
 	requestID string
 	yes       bool
+
+	allowDuplicate  bool
+	duplicateWindow time.Duration
 }
 
 func (f *runFlags) add(a *app, cmd *cobra.Command) {
@@ -61,9 +67,12 @@ func (f *runFlags) add(a *app, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.input, "input", "", "the input, a JSON object: `JSON`, @FILE, or - for standard input (required)")
 	cmd.Flags().StringVar(&f.requestID, "request-id", "", "`ID` of the request, 8 to 128 of A-Z a-z 0-9 _ - (default: a new one)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask: the action is already authorized")
+	cmd.Flags().BoolVar(&f.allowDuplicate, "allow-duplicate", false, "a second one is meant, although the same action with the same input is open or has succeeded")
+	cmd.Flags().DurationVar(&f.duplicateWindow, "duplicate-window", 0, "also refuse what has succeeded less than this `DURATION` ago, such as 24h (default: only what is open)")
 	f.ledgerFlags.add(cmd)
 	f.reachFlags.add(cmd)
 	a.jsonFlag(cmd)
+	complete(cmd, "duplicate-window", "1h", "24h", "168h")
 	complete(cmd, "input")
 	complete(cmd, "request-id")
 	_ = cmd.RegisterFlagCompletionFunc("action", a.completeAction)
@@ -130,6 +139,10 @@ type session struct {
 	unchecked string // why the input was not checked against the request schema
 }
 
+func (s *session) request(f *runFlags) client.Request {
+	return client.Request{Plan: s.plan, Input: s.input.Body(), ID: f.requestID, AllowDuplicate: f.allowDuplicate}
+}
+
 // maxInputFile bounds what is read as an input; agentic.Plan.CheckInput has the
 // limit that counts.
 const maxInputFile = 1 << 20
@@ -149,6 +162,8 @@ func (f *runFlags) check(profile string) error {
 	switch {
 	case f.input == "":
 		return advice.BadUsage("--input is missing", "Give the action's input as --input JSON, --input @FILE or --input -.")
+	case f.duplicateWindow < 0:
+		return advice.BadUsage("--duplicate-window "+f.duplicateWindow.String()+" is below zero", "Give how long a success counts, or --allow-duplicate if a second one is meant.")
 	case f.fromStdin(profile) > 1:
 		return advice.BadUsage("standard input can hold only one of the profile, the OpenAPI document and the input", "Save the others to files.")
 	case f.requestID != "":
@@ -211,7 +226,7 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 	if err != nil {
 		return nil, unsettled(err, f.requestID, false, true)
 	}
-	c, err := a.newClient(l, plan.Origin, header, &f.reachFlags, &f.ledgerFlags)
+	c, err := a.newClient(l, plan.Origin, header, &f.reachFlags, &f.ledgerFlags, func(cfg *client.Config) { cfg.DuplicateWindow = f.duplicateWindow })
 	if err != nil {
 		a.closeLedger(l)
 		return nil, err
@@ -289,7 +304,7 @@ func (a *app) execute(ctx context.Context, s *session, f *runFlags) error {
 		}
 	}
 	return a.settle(attempted, func() (client.Result, error) {
-		return s.client.Execute(ctx, client.Request{Plan: s.plan, Input: s.input.Body(), ID: f.requestID})
+		return s.client.Execute(ctx, s.request(f))
 	})
 }
 
@@ -300,7 +315,7 @@ func (a *app) prepareAction(ctx context.Context, profile string, f *runFlags) er
 	}
 	defer a.closeLedger(s.ledger)
 	done := a.executing()
-	rec, err := s.client.Prepare(ctx, client.Request{Plan: s.plan, Input: s.input.Body(), ID: f.requestID})
+	rec, err := s.client.Prepare(ctx, s.request(f))
 	done()
 	if err != nil {
 		return unsettled(err, f.requestID, false, false)

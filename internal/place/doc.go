@@ -1,0 +1,13 @@
+// Package place finds the ledger that a place names: a file, or the URL of a
+// PostgreSQL database.
+//
+// Its job is to read the name, to open, make, migrate and check the ledger there,
+// and to say what to do when that fails. A password in a URL is used and never
+// shown: no String, error or remedy of this package has it.
+//
+// Not its job: what a ledger does with a request, flags and the terminal. It makes
+// no tables in PostgreSQL unless Migrate is called.
+//
+// It imports client, sqlite, postgres, fleet, internal/advice and internal/escape,
+// pgx for the connections, and database/sql to look at a SQLite file.
+package place
