@@ -301,7 +301,7 @@ func (c *Client) bind(req Request) (Binding, agentic.Input, error) {
 		InputDigest: in.Digest(),
 		Input:       in.Body(),
 		Window:      p.Action.Retention,
-		Term:        term(p),
+		Term:        Term(p.Action),
 		Supersedes:  req.Supersedes,
 		Fresh:       req.ID == "",
 		Guard: Guard{
@@ -329,13 +329,13 @@ func (c *Client) wait(p *agentic.Plan) time.Duration {
 	if c.cfg.Wait != 0 {
 		return max(0, c.cfg.Wait)
 	}
-	return term(p)
+	return Term(p.Action)
 }
 
-// term is the longest that one execution takes: every exchange to its time limit,
-// every pause, and a slow write of the receipt.
-func term(p *agentic.Plan) time.Duration {
-	r := p.Action.Recovery
+// Term is the longest that one execution of an action takes (Binding.Term): every
+// exchange to its time limit, every pause, and a slow write of the receipt.
+func Term(a agentic.Action) time.Duration {
+	r := a.Recovery
 	return r.Timeout*time.Duration(1+2*r.MaxChecks) + r.CheckDelay*time.Duration(r.MaxChecks) + flushTime
 }
 
