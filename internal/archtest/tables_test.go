@@ -21,12 +21,13 @@ var arrows = map[string]string{
 	"examples/host":        ". client transport sqlite",
 	"examples/publisher":   "service sqlite postgres",
 	"transport":            ". client",
-	"sqlite":               ". client service internal/strictjson internal/filelock",
-	"postgres":             "service",
+	"sqlite":               ". client service internal/savedform internal/strictjson internal/filelock",
+	"postgres":             ". client service internal/savedform",
 	"service":              ". internal/strictjson internal/inputschema",
 	"ledgertest":           ". client",
 	"storetest":            "service",
 	"client":               ".",
+	"internal/savedform":   ". client",
 	"internal/ticket":      ". service sqlite postgres internal/strictjson",
 	"internal/inputschema": ". internal/strictjson",
 	".":                    "internal/strictjson",
@@ -80,7 +81,7 @@ var restricted = map[string]string{
 	"log":           "internal/cli", // to silence net/http
 	"log/slog":      "client transport sqlite internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before",
 	"testing":       "storetest ledgertest internal/pgtest",
-	"encoding/json": "sqlite internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before",
+	"encoding/json": "sqlite internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before",
 	"encoding/gob":  "",
 	"database/sql":  "sqlite postgres internal/ticket examples/publisher examples/publisher/before",
 	"syscall":       "transport sqlite internal/filelock internal/cli internal/demo internal/pgtest",
@@ -116,7 +117,7 @@ var bans = []ban{
 		"a pure package has no clock"},
 	// These read what this program itself wrote, a column, and what service has
 	// checked; before is a program that has the fault.
-	{"encoding/json", "Unmarshal NewDecoder Decoder", "*", "sqlite/rows.go examples/publisher/shop.go examples/publisher/before/shop.go",
+	{"encoding/json", "Unmarshal NewDecoder Decoder", "*", "sqlite/rows.go internal/savedform examples/publisher/shop.go examples/publisher/before/shop.go",
 		"encoding/json takes duplicate members and other cases of a name (D1): read with internal/strictjson"},
 	{"net/http", "Client Transport Server NewRequest NewRequestWithContext ListenAndServe", "client", "",
 		"the engine opens no socket; package transport does"},
