@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentic-go/agentic"
 )
@@ -47,6 +49,12 @@ type Config struct {
 	// Logger gets a few lines for operators, without input, receipt or
 	// credential. Nil is silent.
 	Logger *slog.Logger
+
+	// TracerProvider and MeterProvider get the spans and metrics that Instrumentation
+	// describes. Nil is the global one of OpenTelemetry, which does nothing until the
+	// program sets one.
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
 
 	// NewRequestID makes request IDs (D7). Nil makes UUIDv7s.
 	NewRequestID func() string
@@ -95,6 +103,7 @@ func (cfg Config) withDefaults() Config {
 type Client struct {
 	cfg   Config
 	plans *planCache
+	tel   *telemetry
 }
 
 // New makes a Client. The error says which part of the Config is unusable.
@@ -102,7 +111,11 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg.withDefaults(), plans: new(planCache)}, nil
+	tel, err := newTelemetry(cfg.TracerProvider, cfg.MeterProvider)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{cfg: cfg.withDefaults(), plans: new(planCache), tel: tel}, nil
 }
 
 // In is the same client for another scope, as a worker needs it that serves many.
@@ -112,7 +125,7 @@ func (c *Client) In(scope Scope) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, plans: c.plans}, nil
+	return &Client{cfg: cfg, plans: c.plans, tel: c.tel}, nil
 }
 
 // Request is one action to run. The host must have authorized it (section 6).
@@ -182,13 +195,21 @@ func (c *Client) Prepare(ctx context.Context, req Request) (*Record, error) {
 // have been sent: Result.RequestID names it, Result.Sent tells whether this very
 // call submitted it, and Resume tells what became of it.
 func (c *Client) Execute(ctx context.Context, req Request) (Result, error) {
+	ctx, op := c.tel.begin(ctx, "agentic.execute")
+	res, err := c.execute(ctx, req, op)
+	op.end(ctx, res, err)
+	return res, err
+}
+
+func (c *Client) execute(ctx context.Context, req Request, op *operation) (Result, error) {
 	if req.Plan == nil && req.Input == nil && req.ID != "" {
-		return c.take(ctx, req.ID, IntendSubmit)
+		return c.take(ctx, req.ID, IntendSubmit, op)
 	}
 	b, in, err := c.bind(req)
 	if err != nil {
 		return Result{RequestID: req.ID}, err
 	}
+	op.names(b.RequestID, b.ActionID, b.Origin)
 	c.cfg.KillPoint(BeforeSave)
 	h, err := c.begin(ctx, req.Plan, b, IntendSubmit)
 	if err != nil {
@@ -203,7 +224,10 @@ func (c *Client) Execute(ctx context.Context, req Request) (Result, error) {
 // 6.3). It needs the request ID alone. A request that was only prepared is a
 // *PreparedError; the other errors are those of Execute.
 func (c *Client) Resume(ctx context.Context, requestID string) (Result, error) {
-	return c.take(ctx, requestID, IntendPrepare)
+	ctx, op := c.tel.begin(ctx, "agentic.resume")
+	res, err := c.take(ctx, requestID, IntendPrepare, op)
+	op.end(ctx, res, err)
+	return res, err
 }
 
 // Load gives what the ledger holds of a request, without holding or reading
@@ -213,7 +237,7 @@ func (c *Client) Load(ctx context.Context, requestID string) (*Record, error) {
 }
 
 // take executes a saved request under its own snapshots.
-func (c *Client) take(ctx context.Context, requestID string, intent Intent) (Result, error) {
+func (c *Client) take(ctx context.Context, requestID string, intent Intent, op *operation) (Result, error) {
 	res := Result{RequestID: requestID}
 	if !ValidRequestID(requestID) {
 		return res, &RequestIDError{RequestID: requestID}
@@ -224,6 +248,7 @@ func (c *Client) take(ctx context.Context, requestID string, intent Intent) (Res
 	if err != nil {
 		return res, interrupted(ctx, requestID, err)
 	}
+	op.names(rec.RequestID, rec.ActionID, rec.Origin)
 	if !rec.PurgedAt.IsZero() {
 		return res, &PurgedError{RequestID: requestID, Outcome: rec.Purged, PurgedAt: rec.PurgedAt}
 	}
@@ -313,6 +338,7 @@ func (c *Client) bind(req Request) (Binding, agentic.Input, error) {
 
 func (c *Client) begin(ctx context.Context, p *agentic.Plan, b Binding, intent Intent) (Hold, error) {
 	h, err := c.cfg.Ledger.Begin(ctx, b, intent, c.wait(p))
+	c.tel.refused(ctx, b.Origin, b.ActionID, err)
 	return h, interrupted(ctx, b.RequestID, err)
 }
 

@@ -30,6 +30,7 @@ type execution struct {
 	highest  time.Time // the highest time that was ever seen of this request (D16)
 	wentBack bool      // the clock was below it
 	sent     bool
+	checkNo  int // the status check that is being made, or was made last
 }
 
 // run goes from the hold to a durable receipt.
@@ -67,18 +68,21 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 func (x *execution) submit(ctx context.Context) error {
 	x.kill(BeforeSubmit)
 	if !x.hold.MaySubmit() { // a host that was paused here may find its hold gone
-		return ErrLost
+		return x.ledgerError(ctx, "submit", ErrLost)
 	}
 	x.emit(Submitting{x.head()})
 	x.sent = true
 	a := x.plan.Action
+	sctx, span := x.tel.exchange(ctx, ExchangeSubmit)
 	at, start := x.now(), time.Now()
-	ex := x.cfg.Transport.Submit(ctx, Submission{
+	ex := x.cfg.Transport.Submit(sctx, Submission{
 		Origin: x.plan.Origin, ActionID: a.ID, URL: x.plan.SubmitURL(), Header: a.Header,
 		RequestID: x.rec.RequestID, Body: x.rec.Input, Timeout: a.Recovery.Timeout,
 	})
 	x.kill(AfterSubmit)
 	o := observe(ExchangeSubmit, at, time.Since(start), ex)
+	x.tel.submitted(sctx, x.plan.Origin, a.ID)
+	x.tel.exchanged(sctx, span, ExchangeSubmit, 0, o.Duration, ex)
 	x.fresh = append(x.fresh, o)
 	x.note(o)
 	if x.refused != 0 {
@@ -151,6 +155,7 @@ func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 // check is one status check.
 func (x *execution) check(ctx context.Context, n int) (agentic.StatusDecision, error) {
 	m := x.plan.Action.Recovery.MaxChecks
+	x.checkNo = n
 	x.kill(BeforeStatus)
 	x.emit(Checking{EventHead: x.head(), N: n, M: m})
 	u, err := x.plan.StatusURL(x.rec.RequestID)
@@ -199,11 +204,14 @@ func (x *execution) verify(ctx context.Context, resourceID string) (verdict, err
 }
 
 func (x *execution) get(ctx context.Context, kind ExchangeKind, url string) (Exchange, Observation) {
+	ctx, span := x.tel.exchange(ctx, kind)
 	at, start := x.now(), time.Now()
 	ex := x.cfg.Transport.Get(ctx, Read{
 		Origin: x.plan.Origin, ActionID: x.plan.Action.ID, URL: url, Timeout: x.plan.Action.Recovery.Timeout,
 	})
-	return ex, observe(kind, at, time.Since(start), ex)
+	o := observe(kind, at, time.Since(start), ex)
+	x.tel.exchanged(ctx, span, kind, x.checkNo, o.Duration, ex)
+	return ex, o
 }
 
 // finish makes the receipt durable and only then returns it (section 6.7). An
@@ -225,7 +233,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	if err := x.hold.Finish(ctx, x.fresh, r); err != nil {
-		return res, ledgerError("finish", err)
+		return res, x.ledgerError(ctx, "finish", err)
 	}
 	x.fresh = nil
 	x.kill(AfterReceipt)
@@ -256,7 +264,8 @@ func canceled(ctx context.Context, ex Exchange) error {
 // ledgerError makes sure that what a ledger could not write is told as that,
 // whatever error it gave: after a submission a host must not take it for its own
 // time limit.
-func ledgerError(op string, err error) error {
+func (x *execution) ledgerError(ctx context.Context, op string, err error) error {
+	x.tel.noticed(ctx, op, err)
 	if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrLedger) {
 		return err
 	}
@@ -271,7 +280,7 @@ func (x *execution) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	if err := x.hold.Observe(ctx, x.fresh); err != nil {
-		return ledgerError("observe", err)
+		return x.ledgerError(ctx, "observe", err)
 	}
 	x.fresh = nil
 	return nil
