@@ -1,0 +1,287 @@
+// Package desk is what people do about requests that no program can settle
+// (section 6.9): look, recheck, attest, abandon, supersede, export and purge.
+//
+// Its job is to judge what a request waits for and what each choice risks (CaseOf),
+// and to carry out what a person chose, each time with who and why. No verb here
+// sends a request that is saved already, and none touches a receipt.
+//
+// Not its job: asking the person, showing anything, or deciding by itself. It
+// imports package agentic and client only.
+package desk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+)
+
+// Config is what a Desk works with.
+type Config struct {
+	Ledger client.DeskLedger // required
+
+	// Client reads the service for Recheck and checks the new request of Supersede;
+	// without one both are refused. Its own scope is not used (Client.In), and its
+	// ledger has to be the same.
+	Client *client.Client
+}
+
+// Desk carries out what people choose. It is safe for concurrent use.
+type Desk struct {
+	ledger client.DeskLedger
+	client *client.Client
+}
+
+// New makes a Desk.
+func New(c Config) (*Desk, error) {
+	if c.Ledger == nil {
+		return nil, errors.New("desk: Config.Ledger is missing")
+	}
+	return &Desk{ledger: c.Ledger, client: c.Client}, nil
+}
+
+// Act says which request a person acts on, who that is, and why. By and Reason may
+// not be blank (client.Note).
+type Act struct {
+	Scope     client.Scope
+	RequestID string
+	By        string
+	Reason    string
+}
+
+func (a Act) note(v client.Verb) client.Note {
+	return client.Note{By: a.By, Verb: v, Reason: a.Reason}
+}
+
+// Show gives a request with its summary, which also tells its NextCheck. An unknown
+// ID is a *client.NotFoundError; a purged request is shown as the tombstone it is.
+func (d *Desk) Show(ctx context.Context, scope client.Scope, requestID string) (*client.Record, client.Summary, error) {
+	rec, err := d.ledger.Load(ctx, scope, requestID)
+	if err != nil {
+		return nil, client.Summary{}, err
+	}
+	f := client.Filter{Origin: rec.Origin, ActionID: rec.ActionID, After: rec.CreatedAt, Before: rec.CreatedAt.Add(time.Microsecond)}
+	list, err := d.ledger.List(ctx, f.In(scope))
+	if err != nil {
+		return nil, client.Summary{}, err
+	}
+	sum := rec.Summary()
+	for _, s := range list {
+		if s.RequestID == requestID {
+			sum.NextCheck = s.NextCheck
+		}
+	}
+	return rec, sum, nil
+}
+
+// Recheck notes the act and then has the status read once more (client.Resume),
+// whatever its NextCheck is. It never sends. A request with a final receipt, or that
+// was never sent, is a *client.NoteError; then nothing was noted or read. The other
+// errors are those of Resume, and the note stands.
+func (d *Desk) Recheck(ctx context.Context, a Act) (client.Result, error) {
+	c, err := d.in(a.Scope)
+	if err != nil {
+		return client.Result{RequestID: a.RequestID}, err
+	}
+	if err := d.ledger.AddNote(ctx, a.Scope, a.RequestID, a.note(client.Recheck)); err != nil {
+		return client.Result{RequestID: a.RequestID}, err
+	}
+	return c.Resume(ctx, a.RequestID)
+}
+
+// Attest notes what a person found at the service: client.AttestSucceeded with the
+// ID of the resource, or client.AttestFailed without one. It settles the request,
+// and its receipts stay what they are. The errors are those of DeskLedger.AddNote.
+func (d *Desk) Attest(ctx context.Context, a Act, found client.Verb, resourceID string) error {
+	if found != client.AttestSucceeded && found != client.AttestFailed {
+		return &client.NoteError{RequestID: a.RequestID, Verb: found, Reason: "a person attests that it succeeded or that it failed"}
+	}
+	n := a.note(found)
+	n.ResourceID = resourceID
+	return d.ledger.AddNote(ctx, a.Scope, a.RequestID, n)
+}
+
+// Abandon settles a request as it stands. One that was never sent is never sent from
+// then on. The errors are those of DeskLedger.AddNote.
+func (d *Desk) Abandon(ctx context.Context, a Act) error {
+	return d.ledger.AddNote(ctx, a.Scope, a.RequestID, a.note(client.Abandon))
+}
+
+// SupersedeOptions are the zero value, mostly.
+type SupersedeOptions struct {
+	// NewID is the ID of the new request. Empty is SuccessorID, so that who runs
+	// Supersede again, and who runs it at the same time, get the same new request.
+	NewID string
+}
+
+// Superseded is what Supersede made.
+type Superseded struct {
+	New     *client.Record
+	Already bool // the old request named it before
+}
+
+// Supersede makes a new request with the documents and the input of an old one,
+// saves it as prepared and linked to it (Binding.Supersedes), and notes its ID at the
+// old one, which that settles. The old one may have happened: whoever then sends the
+// new one (client.Execute with its ID) may do the same thing a second time.
+//
+// A process that dies between the two writes leaves the new request prepared, with
+// the old one's ID in it, and the old one as it was. Supersede again, with the same
+// NewID, finds the new request and writes the note that is missing.
+//
+// A request that was superseded by another one already, or has a final receipt, is a
+// *client.NoteError. A receipt that becomes final in between is that error too, and
+// the new request is abandoned. The other errors are those of client.Prepare and
+// DeskLedger.AddNote.
+func (d *Desk) Supersede(ctx context.Context, a Act, o SupersedeOptions) (Superseded, error) {
+	c, err := d.in(a.Scope)
+	if err != nil {
+		return Superseded{}, err
+	}
+	rec, err := d.ledger.Load(ctx, a.Scope, a.RequestID)
+	if err != nil {
+		return Superseded{}, err
+	}
+	n := a.note(client.Supersede)
+	if n.NewID = o.NewID; n.NewID == "" {
+		n.NewID = SuccessorID(a.Scope, a.RequestID)
+	}
+	refuse := func(reason string) error {
+		return &client.NoteError{RequestID: a.RequestID, Verb: client.Supersede, Reason: reason}
+	}
+	earlier := rec.Settled()
+	already := earlier != nil && earlier.Verb == client.Supersede
+	sum := rec.Summary()
+	switch {
+	case n.NewID == a.RequestID:
+		return Superseded{}, refuse("the new request needs an ID of its own")
+	case already && o.NewID != "" && earlier.NewID != o.NewID:
+		return Superseded{}, refuse("it was superseded by request " + earlier.NewID + " already")
+	case already:
+		next, err := d.ledger.Load(ctx, a.Scope, earlier.NewID)
+		return Superseded{New: next, Already: true}, err
+	}
+	// Everything that would refuse the note comes before the new request.
+	if err := errors.Join(n.Validate(), sum.Admits(client.Supersede)); err != nil {
+		return Superseded{}, err
+	}
+	next, err := again(ctx, c, rec, n.NewID)
+	if err != nil {
+		return Superseded{}, err
+	}
+	if next.Supersedes != a.RequestID {
+		return Superseded{}, refuse("request " + n.NewID + " is saved already, and not as its successor")
+	}
+	if settled := next.Settled(); settled != nil && next.State == client.Prepared {
+		return Superseded{}, refuse("its successor " + n.NewID + " was settled by a person (" + string(settled.Verb) + ") and is never sent; give another new ID")
+	}
+	if err := d.ledger.AddNote(ctx, a.Scope, a.RequestID, n); err != nil {
+		return Superseded{}, errors.Join(err, d.withdraw(ctx, a, next, err))
+	}
+	return Superseded{New: next}, nil
+}
+
+// again prepares what a saved request was made of under another ID.
+func again(ctx context.Context, c *client.Client, rec *client.Record, newID string) (*client.Record, error) {
+	// Whether loopback is allowed is for the client's transport to decide.
+	plan, err := agentic.Load(rec.Profile.Body, rec.OpenAPI.Body, rec.ActionID, agentic.Options{AllowLoopback: true})
+	if err != nil {
+		return nil, &client.LedgerError{Op: "load", Err: fmt.Errorf("request %s: %w", rec.RequestID, err)}
+	}
+	return c.Prepare(ctx, client.Request{Plan: plan, Input: rec.Input, ID: newID, Supersedes: rec.RequestID})
+}
+
+// withdraw abandons a successor that is not needed after all, because the old
+// request was refused its note. After another error it may be needed, and stays.
+func (d *Desk) withdraw(ctx context.Context, a Act, next *client.Record, why error) error {
+	if _, refused := errors.AsType[*client.NoteError](why); !refused || next.State != client.Prepared {
+		return nil
+	}
+	err := d.ledger.AddNote(ctx, a.Scope, next.RequestID, client.Note{By: a.By, Verb: client.Abandon,
+		Reason: "Request " + a.RequestID + " came to its end before this one was sent instead."})
+	if err != nil {
+		return fmt.Errorf("request %s is prepared and not needed; abandon it: %w", next.RequestID, err)
+	}
+	return nil
+}
+
+// SuccessorID is the request ID that Supersede gives the successor of a request: a
+// UUIDv8 of its scope and ID, so that a request has one successor however often and
+// from wherever it is asked for.
+func SuccessorID(scope client.Scope, requestID string) string {
+	h := sha256.New()
+	for _, s := range []string{"agentic successor", scope.Principal, scope.Environment, requestID} {
+		_ = binary.Write(h, binary.BigEndian, uint32(len(s))) // a hash takes everything
+		_, _ = h.Write([]byte(s))
+	}
+	u := h.Sum(nil)[:16]
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// purgeStep is how many requests one transaction purges, so that others can write
+// in between.
+const purgeStep = 500
+
+// Purge removes what o says, in steps of o.Limit requests (0 is 500), until nothing is
+// left or ctx ends. progress, if not nil, is called after each step with the sum so
+// far. Without o.Apply nothing is changed, and the counts are of everything.
+//
+// After an error the sum tells what was removed before it.
+func (d *Desk) Purge(ctx context.Context, o client.PurgeOptions, progress func(client.Purged)) (client.Purged, error) {
+	var sum client.Purged
+	switch {
+	case !o.Apply:
+		o.Limit = 0
+	case o.Limit <= 0:
+		o.Limit = purgeStep
+	}
+	for {
+		p, err := d.ledger.Purge(ctx, o)
+		if err != nil {
+			return sum, err
+		}
+		sum.Requests += p.Requests
+		sum.Entries += p.Entries
+		sum.Snapshots += p.Snapshots
+		sum.Open = p.Open
+		if progress != nil {
+			progress(sum)
+		}
+		if !o.Apply || !p.More {
+			return sum, nil
+		}
+	}
+}
+
+// Export gives every request that the filter chooses, whole and in its order,
+// one at a time. An error of each ends it and is returned.
+func (d *Desk) Export(ctx context.Context, f client.Filter, each func(*client.Record) error) error {
+	list, err := d.ledger.List(ctx, f)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		rec, err := d.ledger.Load(ctx, s.Scope, s.RequestID)
+		if err != nil {
+			return err
+		}
+		if err := each(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// in is the client for a scope.
+func (d *Desk) in(scope client.Scope) (*client.Client, error) {
+	if d.client == nil {
+		return nil, errors.New("desk: Config.Client is missing, which this needs")
+	}
+	return d.client.In(scope)
+}
