@@ -31,7 +31,8 @@ type LedgerStore struct {
 
 // Ledger runs the suite. newStore makes an empty store for every test in it.
 func Ledger(t *testing.T, newStore func(t *testing.T) LedgerStore) {
-	for _, group := range [][]ledgerTest{bindingTests, holdTests, recordTests, listTests} {
+	for _, group := range [][]ledgerTest{bindingTests, holdTests, recordTests, listTests,
+		guardTests, noteTests, dueTests, purgeTests} {
 		for _, test := range group {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
@@ -143,6 +144,35 @@ func (e *ledgerEnv) loadFrom(l client.Ledger, b client.Binding) *client.Record {
 	return r
 }
 
+// note adds a valid note that must be admitted.
+func (e *ledgerEnv) note(b client.Binding, v client.Verb) {
+	e.Helper()
+	if err := e.ledger.AddNote(e.ctx, b.Scope, b.RequestID, note(v)); err != nil {
+		e.Fatalf("AddNote %s: %v", v, err)
+	}
+}
+
+func (e *ledgerEnv) list(f client.Filter) []client.Summary {
+	e.Helper()
+	l, err := e.ledger.List(e.ctx, f)
+	if err != nil {
+		e.Fatalf("List: %v", err)
+	}
+	return l
+}
+
+// summary is what a listing says of one request.
+func (e *ledgerEnv) summary(b client.Binding) client.Summary {
+	e.Helper()
+	for _, s := range e.list(client.Filter{}.In(b.Scope)) {
+		if s.RequestID == b.RequestID {
+			return s
+		}
+	}
+	e.Fatalf("no request %s is listed", b.RequestID)
+	return client.Summary{}
+}
+
 func (e *ledgerEnv) equal(what string, want, got any) {
 	e.Helper()
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), wholeBytes); d != "" {
@@ -202,6 +232,26 @@ func document(body string) client.Snapshot {
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
+}
+
+// note is a valid note.
+func note(v client.Verb) client.Note {
+	n := client.Note{By: "ann@desk", Verb: v, Reason: "Looked at it."}
+	switch v {
+	case client.AttestSucceeded:
+		n.ResourceID = "T/1"
+	case client.Supersede:
+		n.NewID = "request-new"
+	}
+	return n
+}
+
+// ids are the request IDs of a listing, in its order.
+func ids(l []client.Summary) (out []string) {
+	for _, s := range l {
+		out = append(out, s.RequestID)
+	}
+	return out
 }
 
 // receipt is a valid receipt of a binding.
