@@ -196,6 +196,29 @@ var bindingTests = []ledgerTest{
 			e.equal("binding", b, e.load(b).Binding)
 		}
 	}},
+	{"window, term and what it supersedes are saved and not compared; hints are not saved", func(e *ledgerEnv) {
+		b := binding("request-1")
+		b.Supersedes, b.Fresh, b.Guard = "request-0", true, client.Guard{On: true, Succeeded: time.Hour}
+		b.Window, b.Term = 36*time.Hour+time.Microsecond, 61*time.Second+time.Microsecond
+		h := e.begin(b, client.IntendPrepare)
+		want := b
+		want.Fresh, want.Guard = false, client.Guard{}
+		e.equal("binding of the hold", want, h.Record().Binding)
+		e.release(h)
+		e.equal("binding", want, e.loadFrom(e.open(), b).Binding)
+
+		again := b
+		again.Window, again.Term, again.Supersedes = time.Minute, time.Second, ""
+		h = e.begin(again, client.IntendSubmit)
+		e.equal("binding of a second hold", want, h.Record().Binding)
+		e.equal("may submit", true, h.MaySubmit())
+		e.equal("next check", client.AfterAttempt(e.clock.Now(), b.Term), e.summary(b).NextCheck)
+		e.finish(h, nil, receipt(b, agentic.Pending))
+		e.release(h)
+		e.equal("binding afterwards", want, e.load(b).Binding)
+		e.equal("window ends", e.clock.Now().Add(b.Window), e.summary(b).WindowEnds)
+		e.equal("supersedes", "request-0", e.summary(b).Supersedes)
+	}},
 	{"what is not there is not found", func(e *ledgerEnv) {
 		b := binding("request-1")
 		h, err := e.ledger.Take(e.ctx, b.Scope, b.RequestID, client.IntendSubmit, time.Minute)

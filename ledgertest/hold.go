@@ -146,6 +146,7 @@ var holdTests = []ledgerTest{
 		b := binding("request-1")
 		h := e.begin(b, client.IntendSubmit)
 		e.release(h)
+		e.equal("may submit", false, h.MaySubmit())
 		before := e.load(b)
 		e.clock.Advance(time.Hour)
 		e.mustBeLost(h, b)

@@ -267,10 +267,10 @@ var purgeTests = []ledgerTest{
 // may take.
 func (e *ledgerEnv) leftovers() map[string]client.Binding {
 	all := map[string]client.Binding{}
-	add := func(name string, make func(b client.Binding)) {
+	add := func(name string, save func(b client.Binding)) {
 		b := withInput(binding("request-"+hyphens(name)), name)
 		b.Supersedes = "request-older"
-		make(b)
+		save(b)
 		all[name] = b
 	}
 	add("prepared", func(b client.Binding) { e.release(e.begin(b, client.IntendPrepare)) })
