@@ -25,6 +25,7 @@ var arrows = map[string]string{
 	"postgres":             ". client service internal/savedform",
 	"service":              ". internal/strictjson internal/inputschema",
 	"ledgertest":           ". client",
+	"reconcile":            ". client",
 	"storetest":            "service",
 	"client":               ".",
 	"desk":                 ". client",
@@ -82,6 +83,7 @@ var restricted = map[string]string{
 	"golang.org/x/net/dns/dnsmessage":          "",
 	"golang.org/x/net/http2":                   "",
 	"golang.org/x/sys":                         "internal/filelock internal/cli",
+	"golang.org/x/time":                        "reconcile",
 	"golang.org/x/term":                        "internal/cli",
 
 	"C":             "",
@@ -89,7 +91,7 @@ var restricted = map[string]string{
 	"plugin":        "",
 	"expvar":        "",
 	"log":           "internal/cli", // to silence net/http
-	"log/slog":      "client transport sqlite internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before",
+	"log/slog":      "client transport sqlite internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before reconcile",
 	"testing":       "storetest ledgertest internal/pgtest",
 	"encoding/json": "sqlite internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before",
 	"encoding/gob":  "",
@@ -99,7 +101,7 @@ var restricted = map[string]string{
 	"os/exec":       "internal/demo internal/pgtest",
 	"io/ioutil":     "",
 	"crypto/rand":   "client sqlite internal/pgtest examples/publisher examples/publisher/before",
-	"math/rand":     "client internal/filelock postgres",
+	"math/rand":     "client internal/filelock postgres reconcile",
 	"net":           "transport internal/ticket internal/demo examples/publisher examples/publisher/before",
 	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before",
 	"net/url":       "*",
