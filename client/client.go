@@ -190,7 +190,8 @@ func (c *Client) Prepare(ctx context.Context, req Request) (*Record, error) {
 //
 // Pending and unknown are outcomes of the Result, not errors. Refused before
 // anything is saved: *agentic.InputError, *RequestIDError, *OriginError. Refused
-// by what is saved: *BindingError, *HeldError, *NotFoundError. After an
+// by what is saved: *BindingError, *HeldError, *NotFoundError, *DuplicateError,
+// *PurgedError, and *SettledError for what a person settled before it was sent. After an
 // *InterruptedError, ErrLost or an error that matches ErrLedger the action may
 // have been sent: Result.RequestID names it, Result.Sent tells whether this very
 // call submitted it, and Resume tells what became of it.
