@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,13 +70,13 @@ func (a *app) listRequests(ctx context.Context, lf ledgerFlags, filter client.Fi
 		return err
 	}
 	if a.json {
-		return a.writeJSON(render.Lines(list))
+		return a.writeJSON(render.Lines(list, time.Now()))
 	}
 	if len(list) == 0 {
 		a.say("no such requests of principal %s in environment %s", escape.Terminal(lf.principal), escape.Terminal(lf.environment))
 		return nil
 	}
-	return a.print(render.Listing(list))
+	return a.print(render.Listing(list, time.Now()))
 }
 
 func (a *app) newRequestsShow() *cobra.Command {

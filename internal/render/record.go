@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/internal/escape"
 )
 
@@ -19,37 +22,83 @@ type Record struct {
 	ActionID     string               `json:"action_id"`
 	State        client.State         `json:"state"`
 	Outcome      agentic.Outcome      `json:"outcome"` // "" without a receipt
+	Settled      client.Verb          `json:"settled"` // with which a person settled it, or ""
+	Supersedes   string               `json:"supersedes"`
 	CreatedAt    string               `json:"created_at"`
 	AttemptedAt  *string              `json:"attempted_at"`
 	SeenAt       string               `json:"seen_at"`
+	WindowEnds   string               `json:"window_ends"`
+	LeftSeconds  *int64               `json:"left_seconds,omitempty"` // of the window; only with a Case
+	NextCheck    *string              `json:"next_check,omitempty"`   // only with a Case
+	PurgedAt     *string              `json:"purged_at"`
 	Profile      string               `json:"profile_digest"`
 	OpenAPI      string               `json:"openapi_digest"`
 	InputDigest  string               `json:"input_digest"`
-	Input        json.RawMessage      `json:"input"`
+	InputBytes   int                  `json:"input_bytes"`
+	Input        json.RawMessage      `json:"input"`                     // null when it is redacted or purged
+	Redacted     bool                 `json:"redacted"`                  // input, and what checks expected and found
 	Unchecked    string               `json:"input_unchecked,omitempty"` // why it was not held against the request schema, escaped
+	Case         *desk.Case           `json:"case,omitempty"`
+	Notes        []client.Note        `json:"notes"`
 	Observations []client.Observation `json:"observations"`
 	Receipts     []agentic.Receipt    `json:"receipts"`
 }
 
-// NewRecord is everything of a request that a reader may ask for.
+// NewRecord is everything of a request that a reader may ask for: nothing is
+// redacted, and there is no Case.
 func NewRecord(rec *client.Record) Record {
-	r := Record{
+	sum := rec.Summary()
+	return Record{
 		RequestID: rec.RequestID, Principal: rec.Scope.Principal, Environment: rec.Scope.Environment,
-		Origin: rec.Origin, ActionID: rec.ActionID, State: rec.State,
-		CreatedAt: agentic.FormatTime(rec.CreatedAt), SeenAt: agentic.FormatTime(rec.SeenAt),
-		Profile: rec.Profile.Digest, OpenAPI: rec.OpenAPI.Digest, InputDigest: rec.InputDigest, Input: rec.Input,
+		Origin: rec.Origin, ActionID: rec.ActionID, State: rec.State, Outcome: sum.Outcome, Settled: sum.Settled, Supersedes: rec.Supersedes,
+		CreatedAt: agentic.FormatTime(rec.CreatedAt), AttemptedAt: when(rec.AttemptedAt), SeenAt: agentic.FormatTime(rec.SeenAt),
+		WindowEnds: agentic.FormatTime(sum.WindowEnds), PurgedAt: when(rec.PurgedAt),
+		Profile: rec.Profile.Digest, OpenAPI: rec.OpenAPI.Digest, InputDigest: rec.InputDigest, InputBytes: len(rec.Input), Input: rec.Input,
+		Notes:        append([]client.Note{}, rec.Notes...),
 		Observations: append([]client.Observation{}, rec.Observations...),
 		Receipts:     append([]agentic.Receipt{}, rec.Receipts...),
 	}
-	if !rec.AttemptedAt.IsZero() {
-		at := agentic.FormatTime(rec.AttemptedAt)
-		r.AttemptedAt = &at
+}
+
+// when is a time that may be none.
+func when(t time.Time) *string {
+	if t.IsZero() {
+		return nil
 	}
-	if last := rec.Last(); last != nil {
-		r.Outcome = last.Outcome
+	s := agentic.FormatTime(t)
+	return &s
+}
+
+// Judged is the record with what a person needs to judge it, and when a worker
+// looks at it next (zero is never).
+func (r Record) Judged(c desk.Case, nextCheck time.Time) Record {
+	left := int64(c.Left / time.Second)
+	r.Case, r.LeftSeconds, r.NextCheck = &c, &left, when(nextCheck)
+	return r
+}
+
+// plainChecks have values that hold nothing of an input or a resource: numbers, a
+// media type, a kind of JSON value.
+var plainChecks = map[string]bool{"http status": true, "media type": true, "size": true, "object": true}
+
+// Redact is the record without its input, and without what checks expected and
+// found but for plainChecks: names, sizes and the digest of the input stay.
+func (r Record) Redact() Record {
+	r.Redacted, r.Input = true, nil
+	r.Observations = slices.Clone(r.Observations)
+	for i := range r.Observations {
+		checks := slices.Clone(r.Observations[i].Checks)
+		for j := range checks {
+			if c := &checks[j]; !plainChecks[c.Name] {
+				c.Expected, c.Found = redacted(c.Expected), redacted(c.Found)
+			}
+		}
+		r.Observations[i].Checks = checks
 	}
 	return r
 }
+
+func redacted(s string) string { return "redacted (" + Plural(len(s), "byte") + ")" }
 
 // Text is the record for people.
 func (r Record) Text() []byte {
@@ -57,22 +106,30 @@ func (r Record) Text() []byte {
 	Field(&b, "request", r.RequestID)
 	field(&b, "action", escape.Terminal(r.ActionID)+" of "+escape.Terminal(r.Origin))
 	field(&b, "principal", escape.Terminal(r.Principal)+" in environment "+escape.Terminal(r.Environment))
-	switch {
-	case r.Outcome != "":
-		Field(&b, "outcome", string(r.Outcome))
-	case r.State == client.Prepared:
-		Field(&b, "outcome", "none: prepared and never sent")
-	default:
-		Field(&b, "outcome", "none: attempted, and no receipt yet; resume it")
+	Field(&b, "outcome", r.outcome())
+	if r.Settled != "" {
+		Field(&b, "settled", "by a person: "+string(r.Settled))
+	}
+	if r.Supersedes != "" {
+		Field(&b, "supersedes", r.Supersedes)
 	}
 	Field(&b, "created", r.CreatedAt)
 	if r.AttemptedAt != nil {
 		Field(&b, "attempted", *r.AttemptedAt)
 	}
 	Field(&b, "last seen", r.SeenAt)
+	if r.PurgedAt != nil {
+		Field(&b, "purged", *r.PurgedAt)
+		return b.Bytes()
+	}
+	r.times(&b)
 	Field(&b, "profile", "sha256 "+r.Profile)
 	Field(&b, "openapi", "sha256 "+r.OpenAPI)
-	Block(&b, "input", r.Input)
+	if r.Redacted {
+		Field(&b, "input", fmt.Sprintf("redacted: %s, sha256 %s", Plural(r.InputBytes, "byte"), r.InputDigest))
+	} else {
+		Block(&b, "input", r.Input)
+	}
 	fmt.Fprintf(&b, "\n%s\n", Plural(len(r.Observations), "exchange"))
 	for i, o := range r.Observations {
 		observation(&b, i+1, o)
@@ -82,7 +139,87 @@ func (r Record) Text() []byte {
 		b.Write(Receipt(receipt))
 		b.WriteByte('\n')
 	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", Plural(len(r.Notes), "note"))
+		for i, n := range r.Notes {
+			note(&b, i+1, n)
+		}
+	}
+	if r.Case != nil {
+		judgement(&b, *r.Case)
+	}
 	return b.Bytes()
+}
+
+func (r Record) outcome() string {
+	switch {
+	case r.Outcome != "":
+		return string(r.Outcome)
+	case r.State == client.Prepared:
+		return "none: prepared and never sent"
+	case r.Settled != "" || r.PurgedAt != nil:
+		return "none: attempted, and no receipt"
+	}
+	return "none: attempted, and no receipt yet; resume it"
+}
+
+// times shows the tracking window, once somebody has looked at a clock.
+func (r Record) times(b *bytes.Buffer) {
+	switch {
+	case r.LeftSeconds == nil:
+		Field(b, "window", "ends "+r.WindowEnds)
+	case *r.LeftSeconds == 0:
+		Field(b, "window", "ended "+r.WindowEnds)
+	default:
+		Field(b, "window", "ends "+r.WindowEnds+", "+Age(time.Duration(*r.LeftSeconds)*time.Second)+" left")
+	}
+	if r.NextCheck != nil {
+		Field(b, "next check", *r.NextCheck+", by a worker if there is one")
+	}
+}
+
+// note shows what a person did.
+func note(b *bytes.Buffer, n int, v client.Note) {
+	fmt.Fprintf(b, "%3d. %s %s by %s: %s\n", n, escape.Terminal(string(v.Verb)), agentic.FormatTime(v.At), escape.Terminal(v.By), escape.Terminal(v.Reason))
+	if v.ResourceID != "" {
+		fmt.Fprintf(b, "       resource %s\n", escape.Terminal(v.ResourceID))
+	}
+	if v.NewID != "" {
+		fmt.Fprintf(b, "       new request %s\n", escape.Terminal(v.NewID))
+	}
+}
+
+// judgement shows why a request is where it is, and what can be done.
+func judgement(b *bytes.Buffer, c desk.Case) {
+	b.WriteString("\nwhere it stands\n")
+	Field(b, "why", c.Why)
+	if c.Post != "" {
+		Field(b, "the POST", c.Post)
+	}
+	for i, name := range c.Wrong {
+		Field(b, first(i, "wrong"), name)
+	}
+	for i, text := range c.Look {
+		Field(b, first(i, "look for"), text)
+	}
+	if c.NeedsPerson {
+		Field(b, "needs", "a person")
+	}
+	if len(c.Choices) > 0 {
+		b.WriteString("\nwhat can be done\n")
+	}
+	for _, choice := range c.Choices {
+		fmt.Fprintf(b, "  %-17s %s\n", escape.Terminal(choice.Name), escape.Terminal(choice.Does))
+		fmt.Fprintf(b, "  %-17s Risk: %s\n", "", escape.Terminal(choice.Risk))
+	}
+}
+
+// first is the name of the first of several fields.
+func first(i int, name string) string {
+	if i > 0 {
+		return ""
+	}
+	return name
 }
 
 // observation shows one exchange. What was expected and found is quoted already.
@@ -102,38 +239,4 @@ func observation(b *bytes.Buffer, n int, o client.Observation) {
 		}
 		fmt.Fprintf(b, "       wrong  %s: expected %s, found %s\n", escape.Terminal(c.Name), escape.Quoted(c.Expected), escape.Quoted(c.Found))
 	}
-}
-
-// Line is one request of a listing.
-type Line struct {
-	RequestID string          `json:"request_id"`
-	ActionID  string          `json:"action_id"`
-	Origin    string          `json:"origin"`
-	State     client.State    `json:"state"`
-	Outcome   agentic.Outcome `json:"outcome"` // "" without a receipt
-	CreatedAt string          `json:"created_at"`
-	SeenAt    string          `json:"seen_at"`
-}
-
-// Lines are the requests of a listing.
-func Lines(list []client.Summary) []Line {
-	lines := make([]Line, len(list))
-	for i, s := range list {
-		lines[i] = Line{s.RequestID, s.ActionID, s.Origin, s.State, s.Outcome, agentic.FormatTime(s.CreatedAt), agentic.FormatTime(s.SeenAt)}
-	}
-	return lines
-}
-
-// Listing is a listing for people, with a head.
-func Listing(list []client.Summary) []byte {
-	rows := [][]string{{"REQUEST", "OUTCOME", "STATE", "CREATED", "ACTION", "ORIGIN"}}
-	for _, s := range list {
-		outcome := string(s.Outcome)
-		if outcome == "" {
-			outcome = "-"
-		}
-		rows = append(rows, []string{escape.Terminal(s.RequestID), escape.Terminal(outcome), escape.Terminal(string(s.State)),
-			s.CreatedAt.UTC().Format("2006-01-02T15:04:05Z"), escape.Terminal(s.ActionID), escape.Terminal(s.Origin)})
-	}
-	return Table(rows)
 }

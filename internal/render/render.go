@@ -5,7 +5,7 @@
 // terminal as it came: everything that a function here returns goes through
 // internal/escape (D6), and every parameter named raw is escaped here. Not its job:
 // writing anywhere, deciding anything, and which words belong to an error. It
-// imports package agentic, client and internal/escape.
+// imports package agentic, client, desk and internal/escape.
 package render
 
 import (

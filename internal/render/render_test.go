@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 )
 
 func TestTable(t *testing.T) {
@@ -43,7 +44,10 @@ func TestEscapedOnce(t *testing.T) {
 	rec := &client.Record{Binding: client.Binding{RequestID: hostile, Origin: hostile, ActionID: hostile, Input: []byte(`{"a":` + quoted + `}`)},
 		State: client.Attempted, CreatedAt: at, SeenAt: at, Receipts: []agentic.Receipt{receipt},
 		Observations: []client.Observation{{Kind: client.ExchangeVerify, Class: client.ClassBroken, Detail: hostile, Checks: []agentic.Check{
-			{Name: "state /" + hostile, Expected: "one of " + quoted, Found: quoted}, {Name: "a", OK: true, Found: quoted}}}}}
+			{Name: "state /" + hostile, Expected: "one of " + quoted, Found: quoted}, {Name: "a", OK: true, Found: quoted}}}},
+		Notes: []client.Note{{At: at, By: hostile, Verb: client.AttestSucceeded, Reason: hostile, ResourceID: hostile, NewID: hostile}}}
+	rec.Supersedes = hostile
+	judged := NewRecord(rec).Judged(desk.CaseOf(rec, at), at)
 	var diagnostic, fields bytes.Buffer
 	Diagnostic(&diagnostic, hostile, agentic.Diagnostic{Document: "input", Pointer: "/" + hostile, Line: 1, Column: 2, Severity: agentic.SeverityError, Code: "input/x",
 		Problem: "It is " + quoted + ".", Remedy: "Not " + quoted + "."})
@@ -57,7 +61,11 @@ func TestEscapedOnce(t *testing.T) {
 		"record": {string(NewRecord(rec).Text()), []string{
 			"request       " + raw + "\n", "action        " + raw + " of " + raw + "\n", `"a": ` + inJSON, "broken (" + raw + ") in 0s",
 			"wrong  state /" + raw + ": expected one of " + inJSON + ", found " + inJSON + "\n", "ok     a: " + inJSON + "\n", `"reason": ` + inJSON}},
-		"listing":    {string(Listing([]client.Summary{{RequestID: hostile, ActionID: hostile, Origin: hostile}})), []string{"\n" + raw + "  -        "}},
+		"judged": {string(judged.Text()), []string{"supersedes    " + raw + "\n", "by " + raw + ": " + raw + "\n       resource " + raw + "\n       new request " + raw + "\n",
+			"wrong         state /" + raw + "\n", "settled       by a person: attest-succeeded\n"}},
+		"redacted": {string(judged.Redact().Text()), []string{"wrong         state /" + raw + "\n", "wrong  state /" + raw + ": expected redacted (27 bytes), found redacted (20 bytes)\n"}},
+		"listing": {string(Listing([]client.Summary{{RequestID: hostile, ActionID: hostile, Origin: hostile, Scope: client.Scope{Principal: hostile, Environment: hostile}}, {}}, at)),
+			[]string{"\n" + raw + "  none     -     ", raw + "  " + raw + "\n"}},
 		"diagnostic": {diagnostic.String(), []string{raw + ":1:2: error: It is " + inJSON + ". [input/x]\n    at /" + raw + "\n    Not " + inJSON + ".\n"}},
 		"fields":     {fields.String(), []string{"name          " + raw + "\n", `"a": ` + inJSON, "no JSON       " + raw + "\n"}},
 		"step":       {Step{Who: hostile, Name: "x", Text: hostile}.Line() + "\n", []string{raw + " x          " + raw + "\n"}},
