@@ -35,6 +35,7 @@ var arrows = map[string]string{
 	".":                    "internal/strictjson",
 	"internal/strictjson":  "",
 	"internal/escape":      "",
+	"internal/telemetry":   "internal/escape",
 	"internal/filelock":    "",
 	"internal/archtest":    "",
 	"internal/pgtest":      "", // for tests only
@@ -78,6 +79,8 @@ var restricted = map[string]string{
 	"go.opentelemetry.io/otel/exporters":       "internal/telemetry",
 	"go.opentelemetry.io/contrib":              "internal/telemetry",
 	"github.com/prometheus/client_golang":      "internal/telemetry",
+	"github.com/prometheus/common":             "",
+	"github.com/go-logr/logr":                  "internal/telemetry", // the SDK logs through it
 	"golang.org/x/net/idna":                    ".",
 	"golang.org/x/net/http/httpguts":           "transport internal/cli",
 	"golang.org/x/net/dns/dnsmessage":          "",
@@ -91,9 +94,9 @@ var restricted = map[string]string{
 	"plugin":        "",
 	"expvar":        "",
 	"log":           "internal/cli", // to silence net/http
-	"log/slog":      "client transport sqlite internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before reconcile",
+	"log/slog":      "client transport sqlite internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before reconcile internal/telemetry",
 	"testing":       "storetest ledgertest internal/pgtest",
-	"encoding/json": "sqlite internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before",
+	"encoding/json": "sqlite internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before internal/telemetry",
 	"encoding/gob":  "",
 	"database/sql":  "sqlite postgres internal/ticket examples/publisher examples/publisher/before",
 	"syscall":       "transport sqlite internal/filelock internal/cli internal/demo internal/pgtest",
@@ -102,8 +105,8 @@ var restricted = map[string]string{
 	"io/ioutil":     "",
 	"crypto/rand":   "client sqlite internal/pgtest examples/publisher examples/publisher/before",
 	"math/rand":     "client internal/filelock postgres reconcile",
-	"net":           "transport internal/ticket internal/demo examples/publisher examples/publisher/before",
-	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before",
+	"net":           "transport internal/ticket internal/demo examples/publisher examples/publisher/before internal/telemetry",
+	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry",
 	"net/url":       "*",
 	"net/netip":     "*",
 }
