@@ -3,13 +3,14 @@ package place
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/agentic-go/agentic/client"
-	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/postgres"
 	"github.com/agentic-go/agentic/sqlite"
 )
 
@@ -29,13 +30,25 @@ type Options struct {
 
 // Ledger is an open ledger.
 type Ledger struct {
-	client.Ledger
+	client.DeskLedger
+
+	// Postgres, Pool and Schema are those of a ledger in a database; nil otherwise.
+	Postgres *postgres.Ledger
+	Pool     *pgxpool.Pool
+	Schema   string
+
+	// Queued says that every write of this ledger also queues a job for what is
+	// left open (package fleet).
+	Queued bool
 }
 
 // Close ends the ledger and its connections. What the ledger said is durable, so an
 // error changes nothing.
 func (l *Ledger) Close() error {
-	err := l.Ledger.(interface{ Close() error }).Close()
+	err := l.DeskLedger.(interface{ Close() error }).Close()
+	if l.Pool != nil {
+		l.Pool.Close()
+	}
 	return err
 }
 
@@ -47,14 +60,13 @@ func (p Place) Open(ctx context.Context, o Options) (*Ledger, error) {
 		return p.openPostgres(ctx, o)
 	}
 	if o.MustExist && p.absent() {
-		return nil, advice.New("ledger", fmt.Errorf("there is no ledger at %s", p.path),
-			"Give its place with --ledger or AGENTIC_LEDGER; 'agentic run' makes one.")
+		return nil, p.noLedger()
 	}
 	l, err := sqlite.Open(ctx, sqlite.Config{Path: p.path, ReadOnly: o.ReadOnly, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{Ledger: l}, nil
+	return &Ledger{DeskLedger: l}, nil
 }
 
 // absent reports whether there is nothing at all in the place of a file.
@@ -63,8 +75,22 @@ func (p Place) absent() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
-func (p Place) openPostgres(context.Context, Options) (*Ledger, error) {
-	return nil, p.failure("open", errors.New("PostgreSQL is not wired yet"))
+func (p Place) openPostgres(ctx context.Context, o Options) (_ *Ledger, err error) {
+	pool, err := p.pool()
+	if err != nil {
+		return nil, p.failure("open", err)
+	}
+	defer func() {
+		if err != nil {
+			pool.Close()
+		}
+	}()
+	c := postgres.LedgerConfig{Pool: pool, Schema: p.schema, Logger: o.Logger, Lost: o.Lost}
+	l, err := postgres.OpenLedger(ctx, c)
+	if err != nil {
+		return nil, p.failure("open", err)
+	}
+	return &Ledger{DeskLedger: l, Postgres: l, Pool: pool, Schema: p.schema}, nil
 }
 
 // failure makes the error of something that was done at this place.

@@ -129,6 +129,9 @@ func parseURL(text string) (Place, error) {
 	case len(names) == 1:
 		schema = names[0]
 	}
+	if u.Host == "" && u.Path == "" {
+		u.Path = "/" // else String leaves the // out
+	}
 	u.RawQuery = q.Encode()
 	shown := u.String()
 	q.Del(schemaKey)
