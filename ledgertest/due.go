@@ -81,7 +81,10 @@ var dueTests = []ledgerTest{
 		late := e.begin(b, client.IntendSubmit)
 		e.store.TakeOver(e.T, b.Scope, b.RequestID)
 		at := e.clock.Advance(time.Minute)
-		next := e.take(b, client.IntendPrepare)
+		next, err := e.open().Take(e.ctx, b.Scope, b.RequestID, client.IntendPrepare, time.Minute)
+		if err != nil {
+			e.Fatalf("Take after a takeover: %v", err)
+		}
 		e.mustBeLost(late, b)
 		e.equal("next check", client.AfterAttempt(at, b.Term), e.summary(b).NextCheck)
 		e.finish(next, nil, receipt(b, agentic.Failed))

@@ -8,8 +8,11 @@
 // executes a request holds a lock of the kernel that ends with its process, and a
 // fence number that ends its writes when that lock was lost all the same.
 //
-// Not its job: more than one machine (no network file system), deleting anything,
-// or encrypting the file; inputs and receipts in it can be sensitive (section 7).
+// For people it keeps their notes, and it purges what is settled and old: then only
+// a tombstone stays, and what was removed is overwritten in the file.
+//
+// Not its job: more than one machine (no network file system), or encrypting the
+// file; inputs and receipts in it can be sensitive (section 7).
 //
 // Beside PATH stand PATH-wal and PATH-shm, which belong to SQLite, and PATH.lock,
 // which must never be deleted while a process has the ledger open: two processes
@@ -21,6 +24,7 @@
 // tables and DSN for connections that are safe. It opens no file of its own, and
 // nothing of the ledger is in that database.
 //
-// It imports agentic, client, service, internal/strictjson, internal/filelock for
-// the lock of a request, modernc.org/sqlite (no cgo) and goose for migrations.
+// It imports agentic, client, service, internal/savedform, internal/privatefile,
+// internal/filelock for the lock of a request, modernc.org/sqlite (no cgo) and goose
+// for migrations.
 package sqlite

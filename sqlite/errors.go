@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/privatefile"
 	msqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -19,7 +20,7 @@ var (
 	ErrCorrupt  = errors.New("the file is damaged or is not a ledger")
 	ErrFull     = errors.New("there is no space left to write to")
 	ErrReadOnly = errors.New("the place cannot be written to")
-	ErrPlace    = errors.New("there can be no file at this place")
+	ErrPlace    = privatefile.ErrPlace // there can be no file at this place
 	ErrBusy     = errors.New("another program kept the file locked for too long")
 	ErrClosed   = errors.New("the ledger is closed")
 )
@@ -28,6 +29,10 @@ var (
 // caller ended stays what it is, and so do the errors of the contract.
 func ledgerError(op string, err error) error {
 	var already *client.LedgerError
+	switch err.(type) {
+	case *client.HeldError, *client.BindingError, *client.NotFoundError, *client.DuplicateError, *client.PurgedError, *client.NoteError:
+		return err
+	}
 	switch {
 	case err == nil, errors.As(err, &already), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err

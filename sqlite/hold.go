@@ -9,26 +9,30 @@ import (
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/filelock"
+	"github.com/agentic-go/agentic/internal/savedform"
 )
 
-// errFinal refuses what would come after a final receipt (D11).
-var errFinal = errors.New("the request has a final receipt; nothing is appended to it")
+// What ends the writes of a hold: a final receipt (D11), or one of its own.
+var (
+	errFinal    = errors.New("the request has a final receipt; nothing is appended to it")
+	errFinished = errors.New("this hold has written its receipt; nothing comes after it")
+)
 
 // hold is the exclusive execution of one request: a lock of the kernel, and a
 // fence number that every write compares.
 type hold struct {
 	ledger    *Ledger
 	key       filelock.Key
-	row       *row // entries and seen time move with what this hold wrote
+	row       *row // entries move with what this hold wrote
 	maySubmit bool
 	seen      time.Time // the highest time that this hold saw
-	ended     bool      // a final receipt was there, or was written by this hold
+	finished  bool      // by this hold
 	released  bool
 }
 
 func (h *hold) Record() *client.Record { return &h.row.record }
 
-func (h *hold) MaySubmit() bool { return h.maySubmit }
+func (h *hold) MaySubmit() bool { return h.maySubmit && !h.released && !h.finished }
 
 func (h *hold) Now() time.Time {
 	t := h.ledger.now()
@@ -45,7 +49,7 @@ func (h *hold) Observe(ctx context.Context, obs []client.Observation) error {
 
 // Finish appends in one durable commit.
 func (h *hold) Finish(ctx context.Context, obs []client.Observation, r agentic.Receipt) error {
-	if err := sameRequest(&r, &h.row.record.Binding); err != nil {
+	if err := savedform.SameRequest(&r, &h.row.record.Binding); err != nil {
 		return ledgerError("finish", err)
 	}
 	if err := r.Validate().Err(); err != nil {
@@ -58,34 +62,53 @@ func (h *hold) append(ctx context.Context, op string, obs []client.Observation, 
 	if h.released {
 		return client.ErrLost
 	}
-	if h.ended || h.row.final() {
+	if h.finished {
+		return ledgerError(op, errFinished)
+	}
+	if h.row.final() {
 		return ledgerError(op, errFinal)
 	}
 	if err := h.ledger.enter(); err != nil {
 		return ledgerError(op, err)
 	}
 	defer h.ledger.calls.Done()
-	encoded, err := encodeObservations(obs)
+	encoded, err := savedform.Encode(obs)
 	if err != nil {
 		return ledgerError(op, err)
 	}
-	var outcome, receipt sql.NullString
-	if r != nil {
-		outcome = sql.NullString{String: string(r.Outcome), Valid: true}
-		receipt = sql.NullString{String: string(r.Encode()), Valid: true}
-	}
 	h.Now()
-	l, seen := h.ledger, h.seen.UnixMicro()
+	l, rec, id, fence, entries, seen := h.ledger, &h.row.record, h.row.id, h.row.fence, h.row.entries, h.seen
+	if rec.SeenAt.After(seen) {
+		seen = rec.SeenAt
+	}
+	added := int64(1) // a look at the clock alone leaves no entry
+	if len(obs) == 0 && r == nil {
+		added = 0
+	}
+	var receipt sql.NullString
+	var next sql.NullInt64
+	if r != nil {
+		receipt = sql.NullString{String: string(r.Encode()), Valid: true}
+		if at, ok := client.NextCheck(rec.RequestID, rec.CreatedAt, seen, rec.Window); ok && !r.Outcome.Final() {
+			next = nullMicros(at)
+		}
+	}
 	var n int64
 	err = l.commits.submit(ctx, func() error {
-		res, err := l.update.advance.Exec(seen, outcome, h.row.id, h.row.fence, h.row.entries)
+		var res sql.Result
+		var err error
+		if r != nil {
+			res, err = l.update.finish.Exec(seen.UnixMicro(), string(r.Outcome), next, id, fence, entries)
+		} else {
+			res, err = l.update.observe.Exec(seen.UnixMicro(), added, id, fence, entries)
+		}
 		if err != nil {
 			return err
 		}
-		if n, err = res.RowsAffected(); err != nil || n == 0 {
+		if n, err = res.RowsAffected(); err != nil || n == 0 || added == 0 {
 			return err
 		}
-		_, err = l.update.entry.Exec(h.row.id, h.row.entries+1, encoded, receipt)
+		_, err = l.update.entry.Exec(id, entries+1, encoded, receipt)
 		return err
 	})
 	if err != nil {
@@ -94,8 +117,8 @@ func (h *hold) append(ctx context.Context, op string, obs []client.Observation, 
 	if n == 0 {
 		return client.ErrLost
 	}
-	h.row.entries++
-	h.ended = r != nil && r.Outcome.Final()
+	h.row.entries += added
+	h.finished = r != nil
 	return nil
 }
 

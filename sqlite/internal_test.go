@@ -94,7 +94,7 @@ func TestMigrateOnce(t *testing.T) {
 			}
 			got = append(got, v)
 		}
-		if d := cmp.Diff([]int64{0, schemaVersion}, got); d != "" {
+		if d := cmp.Diff([]int64{0, 1, schemaVersion}, got); d != "" {
 			t.Fatalf("versions (-want +got):\n%s", d)
 		}
 		if err := l.Close(); err != nil {
@@ -159,7 +159,7 @@ func TestTakeComparesWhatItRead(t *testing.T) {
 	final := pendingOf(bindingOf("request-1"))
 	final.Outcome = agentic.Failed
 	for name, between := range map[string]func(client.Hold) error{
-		"observed": func(h client.Hold) error { return h.Observe(context.Background(), nil) },
+		"observed": func(h client.Hold) error { return h.Observe(context.Background(), make([]client.Observation, 1)) },
 		"pending":  func(h client.Hold) error { return h.Finish(context.Background(), nil, pendingOf(h.Record().Binding)) },
 		"failed":   func(h client.Hold) error { return h.Finish(context.Background(), nil, final) },
 	} {
@@ -299,6 +299,9 @@ func TestSchemaGuards(t *testing.T) {
 	if err := h.Finish(t.Context(), nil, pendingOf(b)); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.AddNote(t.Context(), b.Scope, b.RequestID, client.Note{By: "bob", Verb: client.Recheck, Reason: "late"}); err != nil {
+		t.Fatal(err)
+	}
 	for _, q := range []string{
 		`UPDATE ledger_request SET state = 'prepared'`,
 		`UPDATE ledger_request SET state = 'prepared', attempted_at = NULL`,
@@ -311,6 +314,13 @@ func TestSchemaGuards(t *testing.T) {
 		`UPDATE ledger_snapshot SET body = x'00'`,
 		`DELETE FROM ledger_snapshot`,
 		`DELETE FROM ledger_request`,
+		`DELETE FROM ledger_entry`,
+		`UPDATE ledger_request SET window_us = 1`,
+		`UPDATE ledger_request SET intent = 0`,
+		`UPDATE ledger_request SET supersedes = 'request-2'`,
+		`UPDATE ledger_request SET purged_at = 1, input = x'', profile_digest = '', openapi_digest = ''`, // it is open
+		`UPDATE ledger_note SET reason = 'another'`,
+		`DELETE FROM ledger_note`,
 	} {
 		if _, err := l.conn.ExecContext(t.Context(), q); err == nil {
 			t.Errorf("SQLite takes %s", q)
@@ -347,29 +357,42 @@ func TestDamagedRows(t *testing.T) {
 		"observations object":   `UPDATE ledger_entry SET observations = '{}'`,
 		"observations unknown":  `UPDATE ledger_entry SET observations = '[{"body":"x"}]'`,
 		"observations twice":    `UPDATE ledger_entry SET observations = '[{}][{}]'`,
+		"window":                `UPDATE ledger_request SET window_us = -1`,
+		"settled by nobody":     `DELETE FROM ledger_note`,
+		"settled by no verb":    `UPDATE ledger_request SET settled = 'recheck'`,
+		"settled otherwise":     `UPDATE ledger_request SET settled = 'supersede'`,
+		"not settled":           `UPDATE ledger_request SET settled = NULL`,
+		"a note's time":         `UPDATE ledger_note SET at = 9223372036854775807`,
+		"purged with receipts":  `UPDATE ledger_request SET purged_at = seen_at`,
 		"observations number":   `UPDATE ledger_entry SET observations = '[{"status":1e400}]'`,
 	}
 	for name, damage := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := openTest(t, Config{})
 			b := bindingOf("request-1")
-			h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
-			if err != nil {
-				t.Fatal(err)
+			for range 2 {
+				h, err := l.Begin(t.Context(), b, client.IntendSubmit, time.Minute)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(h.Finish(t.Context(), nil, pendingOf(b)), h.Release()); err != nil {
+					t.Fatal(err)
+				}
 			}
-			r := pendingOf(b)
-			if err := errors.Join(h.Finish(t.Context(), nil, r), h.Finish(t.Context(), nil, r), h.Release()); err != nil {
+			if err := l.AddNote(t.Context(), b.Scope, b.RequestID, client.Note{By: "bob", Verb: client.Abandon, Reason: "old"}); err != nil {
 				t.Fatal(err)
 			}
 			for _, q := range []string{
 				"PRAGMA foreign_keys = 0", "PRAGMA ignore_check_constraints = 1",
 				"DROP TRIGGER ledger_entry_stays", "DROP TRIGGER ledger_snapshot_stays", "DROP TRIGGER ledger_binding_stays", "DROP TRIGGER ledger_attempt_stays",
+				"DROP TRIGGER ledger_entry_kept", "DROP TRIGGER ledger_note_stays", "DROP TRIGGER ledger_note_kept", "DROP TRIGGER ledger_limits_stay",
 				damage,
 			} {
 				if _, err := l.conn.ExecContext(t.Context(), q); err != nil {
 					t.Fatalf("%s: %v", q, err)
 				}
 			}
+			var err error
 			wantCorrupt := func(what string, err error) {
 				t.Helper()
 				if !errors.Is(err, ErrCorrupt) || !errors.Is(err, client.ErrLedger) {

@@ -4,22 +4,22 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"math"
 	"time"
 
-	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/filelock"
+	"github.com/agentic-go/agentic/internal/savedform"
 )
 
-var _ client.Ledger = (*Ledger)(nil)
+var _ client.DeskLedger = (*Ledger)(nil)
 
 // Begin implements client.Ledger. A new request is one durable commit, one that is
 // not final takes its fence in one, and one that is final writes nothing.
 func (l *Ledger) Begin(ctx context.Context, b client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
 	h, err := l.hold(ctx, b.Scope, b.RequestID, &b, intent, wait)
 	if err != nil {
-		return nil, contractError("begin", err)
+		return nil, ledgerError("begin", err)
 	}
 	return h, nil
 }
@@ -28,34 +28,19 @@ func (l *Ledger) Begin(ctx context.Context, b client.Binding, intent client.Inte
 func (l *Ledger) Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent, wait time.Duration) (client.Hold, error) {
 	h, err := l.hold(ctx, scope, requestID, nil, intent, wait)
 	if err != nil {
-		return nil, contractError("take", err)
+		return nil, ledgerError("take", err)
 	}
 	return h, nil
-}
-
-// contractError leaves the errors of the contract as they are and makes a
-// *client.LedgerError of the rest.
-func contractError(op string, err error) error {
-	var held *client.HeldError
-	var bound *client.BindingError
-	var missing *client.NotFoundError
-	if errors.As(err, &held) || errors.As(err, &bound) || errors.As(err, &missing) {
-		return err
-	}
-	return ledgerError(op, err)
 }
 
 func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string, b *client.Binding, intent client.Intent, wait time.Duration) (*hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := l.enter(); err != nil {
+	if err := l.enterToWrite(); err != nil {
 		return nil, err
 	}
 	defer l.calls.Done()
-	if l.locks == nil {
-		return nil, fmt.Errorf("%w: the ledger was opened for reading", ErrReadOnly)
-	}
 	key := filelock.KeyOf(scope.Principal, scope.Environment, requestID)
 	switch err := l.locks.Acquire(ctx, key, wait); err {
 	case nil:
@@ -98,13 +83,15 @@ func (h *hold) begin(ctx context.Context, scope client.Scope, requestID string, 
 		case r == nil:
 			r, done, err = h.ledger.bind(ctx, b, intent, now)
 			h.maySubmit = intent == client.IntendSubmit
+		case !r.record.PurgedAt.IsZero():
+			return &client.PurgedError{RequestID: requestID, Outcome: r.record.Purged, PurgedAt: r.record.PurgedAt}
 		default:
 			if b != nil {
 				if ds := client.Compare(&r.record.Binding, b); len(ds) > 0 {
 					return &client.BindingError{RequestID: requestID, Differences: ds}
 				}
 			}
-			h.maySubmit = intent == client.IntendSubmit && r.record.State == client.Prepared && !r.final()
+			h.maySubmit = intent == client.IntendSubmit && r.record.State == client.Prepared && r.settled == "" && !r.final()
 			done, err = h.ledger.take(ctx, r, h.maySubmit, now)
 		}
 		if err != nil {
@@ -117,59 +104,95 @@ func (h *hold) begin(ctx context.Context, scope client.Scope, requestID string, 
 	}
 }
 
+// sameIntentSQL is what client.Guard refuses a new request for, with the arguments
+// of insertStatements.request.
+const sameIntentSQL = `intent = ?18 AND principal = ?1 AND environment = ?2 AND origin = ?4 AND action_id = ?5 AND input_digest = ?8
+    AND (` + openSQL + ` OR (outcome = 'succeeded' OR settled = 'attest-succeeded') AND seen_at > ?21)`
+
 // insertStatements bind a new request.
-type insertStatements struct{ snapshot, request *sql.Stmt }
+type insertStatements struct{ snapshot, request, found, earlier *sql.Stmt }
 
 func prepareInsert(p *preparer) insertStatements {
 	return insertStatements{
 		snapshot: p.prepare(`INSERT INTO ledger_snapshot (digest, body, sum) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING`),
 		request: p.prepare(`
 INSERT INTO ledger_request (principal, environment, request_id, origin, action_id, profile_digest, openapi_digest,
-    input_digest, input, input_sum, state, created_at, seen_at, attempted_at, fence, entries)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 0)
+    input_digest, input, input_sum, state, created_at, seen_at, attempted_at, window_us, term_us, supersedes, intent, next_check, fence, entries)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, 1, 0
+WHERE NOT ?20 OR NOT EXISTS (SELECT 1 FROM ledger_request WHERE ` + sameIntentSQL + `)
 ON CONFLICT (principal, environment, request_id) DO NOTHING`),
+		found:   p.prepare(`SELECT count(*) FROM ledger_request WHERE principal = ? AND environment = ? AND request_id = ?`),
+		earlier: p.prepare(`SELECT ` + summarySQL + ` FROM ledger_request WHERE ?20 AND ` + sameIntentSQL + ` ORDER BY id DESC LIMIT 1`),
 	}
 }
 
 // bind saves a new request, attempted when it is to be submitted. It reports false
-// when somebody else has bound the ID.
+// when somebody else has bound the ID, and a *client.DuplicateError when the guard
+// refuses it.
 func (l *Ledger) bind(ctx context.Context, b *client.Binding, intent client.Intent, now time.Time) (*row, bool, error) {
+	if b.Profile.Digest == "" || b.OpenAPI.Digest == "" {
+		return nil, false, errors.New("a document without a digest")
+	}
 	r := &row{fence: 1, record: client.Record{Binding: *b, State: client.Prepared, CreatedAt: now, SeenAt: now}}
-	r.record.Fresh = false
-	var attempted sql.NullInt64
+	r.record.Fresh, r.record.Guard = false, client.Guard{}
+	var next time.Time
 	if intent == client.IntendSubmit {
 		r.record.State, r.record.AttemptedAt = client.Attempted, now
-		attempted = sql.NullInt64{Int64: now.UnixMicro(), Valid: true}
+		next = client.AfterAttempt(now, b.Term)
 	}
-	sum := sumOf(b.Input)
-	insert := func() (sql.Result, error) {
-		return l.insert.request.Exec(b.Scope.Principal, b.Scope.Environment, b.RequestID, b.Origin, b.ActionID,
-			b.Profile.Digest, b.OpenAPI.Digest, b.InputDigest, notNull(b.Input), sum,
-			string(r.record.State), now.UnixMicro(), now.UnixMicro(), attempted)
+	since := int64(math.MaxInt64)
+	if b.Guard.Succeeded > 0 {
+		since = now.Add(-b.Guard.Succeeded).UnixMicro()
 	}
+	args := []any{b.Scope.Principal, b.Scope.Environment, b.RequestID, b.Origin, b.ActionID, b.Profile.Digest, b.OpenAPI.Digest,
+		b.InputDigest, notNull(b.Input), savedform.Sum(b.Input), string(r.record.State), now.UnixMicro(), now.UnixMicro(), nullMicros(r.record.AttemptedAt),
+		b.Window.Microseconds(), b.Term.Microseconds(), b.Supersedes, b.Intent64(), nullMicros(next), b.Guard.On, since}
 	var n int64
+	var refused error
 	err := l.commits.submit(ctx, func() error {
+		refused = nil
 		// Nearly every request finds its documents saved: the foreign keys tell
 		// which one does not.
-		res, err := insert()
+		res, err := l.insert.request.Exec(args...)
 		if isForeignKey(err) {
 			for _, d := range []client.Snapshot{b.Profile, b.OpenAPI} {
-				if _, err := l.insert.snapshot.Exec(d.Digest, notNull(d.Body), sumOf(d.Body)); err != nil {
+				if _, err := l.insert.snapshot.Exec(d.Digest, notNull(d.Body), savedform.Sum(d.Body)); err != nil {
 					return err
 				}
 			}
-			res, err = insert()
+			res, err = l.insert.request.Exec(args...)
 		}
 		if err != nil {
 			return err
 		}
-		if n, err = res.RowsAffected(); err != nil || n == 0 {
+		if n, err = res.RowsAffected(); err != nil {
+			return err
+		}
+		if n == 0 {
+			refused, err = l.whyNot(b, args)
 			return err
 		}
 		r.id, err = res.LastInsertId()
 		return err
 	})
+	if err == nil {
+		err = refused
+	}
 	return r, err == nil && n == 1, err
+}
+
+// whyNot tells why an insert made no row: nil when the ID is bound, and otherwise
+// what the guard found. It is part of the insert's transaction.
+func (l *Ledger) whyNot(b *client.Binding, args []any) (refused, err error) {
+	var n int
+	if err := l.insert.found.QueryRow(args[:3]...).Scan(&n); err != nil || n > 0 {
+		return nil, err
+	}
+	earlier, err := scanSummary(l.insert.earlier.QueryRow(args...).Scan)
+	if err != nil {
+		return nil, err
+	}
+	return &client.DuplicateError{RequestID: b.RequestID, Earlier: earlier}, nil
 }
 
 // notNull is an empty blob for no bytes: to the driver nil is NULL.
@@ -181,15 +204,17 @@ func notNull(b []byte) []byte {
 }
 
 // updateStatements change a request that is there. Each is a compare-and-set.
-type updateStatements struct{ take, advance, entry *sql.Stmt }
+type updateStatements struct{ take, observe, finish, entry *sql.Stmt }
 
 func prepareUpdate(p *preparer) updateStatements {
 	return updateStatements{
 		take: p.prepare(`
-UPDATE ledger_request SET fence = fence + 1, seen_at = max(seen_at, ?), state = ?, attempted_at = coalesce(attempted_at, ?)
-WHERE id = ? AND fence = ? AND entries = ? AND state = ?`),
-		advance: p.prepare(`
-UPDATE ledger_request SET entries = entries + 1, seen_at = max(seen_at, ?), outcome = coalesce(?, outcome)
+UPDATE ledger_request SET fence = fence + 1, seen_at = max(seen_at, ?), state = ?, attempted_at = coalesce(attempted_at, ?), next_check = ?
+WHERE id = ? AND fence = ? AND entries = ? AND state = ? AND coalesce(settled, '') = ?`),
+		observe: p.prepare(`
+UPDATE ledger_request SET seen_at = max(seen_at, ?), entries = entries + ? WHERE id = ? AND fence = ? AND entries = ?`),
+		finish: p.prepare(`
+UPDATE ledger_request SET seen_at = max(seen_at, ?), entries = entries + 1, outcome = ?, next_check = CASE WHEN settled IS NULL THEN ? END
 WHERE id = ? AND fence = ? AND entries = ?`),
 		entry: p.prepare(`INSERT INTO ledger_entry (request, seq, observations, receipt) VALUES (?, ?, ?, ?)`),
 	}
@@ -197,19 +222,28 @@ WHERE id = ? AND fence = ? AND entries = ?`),
 
 // take moves the fence of a request that was read as r, and makes it attempted
 // when it is to be submitted; r tells afterwards what stands. It reports false when
-// r is not what stands any more. A final request stays as it is.
+// r is not what stands any more: somebody wrote, or a person settled it. A final
+// request stays as it is.
 func (l *Ledger) take(ctx context.Context, r *row, attempt bool, now time.Time) (bool, error) {
 	if r.final() {
 		return true, nil
 	}
 	rec := &r.record
-	state, at := rec.State, sql.NullInt64{}
+	was := rec.State
+	state, attempted, seen := was, rec.AttemptedAt, rec.SeenAt
 	if attempt {
-		state, at = client.Attempted, sql.NullInt64{Int64: now.UnixMicro(), Valid: true}
+		state, attempted = client.Attempted, now
+	}
+	if now.After(seen) {
+		seen = now
+	}
+	var next time.Time
+	if state == client.Attempted && r.settled == "" {
+		next = client.AfterAttempt(seen, rec.Term)
 	}
 	var n int64
 	err := l.commits.submit(ctx, func() error {
-		res, err := l.update.take.Exec(now.UnixMicro(), string(state), at, r.id, r.fence, r.entries, string(rec.State))
+		res, err := l.update.take.Exec(now.UnixMicro(), string(state), nullMicros(attempted), nullMicros(next), r.id, r.fence, r.entries, string(was), r.settled)
 		if err == nil {
 			n, err = res.RowsAffected()
 		}
@@ -219,13 +253,7 @@ func (l *Ledger) take(ctx context.Context, r *row, attempt bool, now time.Time) 
 		return false, err
 	}
 	r.fence++
-	rec.State = state
-	if attempt {
-		rec.AttemptedAt = now
-	}
-	if now.After(rec.SeenAt) {
-		rec.SeenAt = now
-	}
+	rec.State, rec.AttemptedAt, rec.SeenAt = state, attempted, seen
 	return true, nil
 }
 
@@ -243,47 +271,4 @@ func (l *Ledger) Load(ctx context.Context, scope client.Scope, requestID string)
 		return nil, &client.NotFoundError{Scope: scope, RequestID: requestID}
 	}
 	return &r.record, nil
-}
-
-const listSQL = `
-SELECT request_id, origin, action_id, state, coalesce(outcome, ''), created_at, seen_at FROM ledger_request
-WHERE principal = ?1 AND environment = ?2
-  AND (NOT ?3 OR outcome IS NULL OR outcome NOT IN ('succeeded', 'failed'))
-  AND (?4 = '' OR outcome = ?4)
-ORDER BY created_at DESC, id DESC LIMIT ?5`
-
-// List implements client.Ledger.
-func (l *Ledger) List(ctx context.Context, f client.Filter) ([]client.Summary, error) {
-	if err := l.enter(); err != nil {
-		return nil, ledgerError("list", err)
-	}
-	defer l.calls.Done()
-	out, err := l.list(ctx, client.Scope{Principal: *f.Principal, Environment: *f.Environment}, f)
-	return out, ledgerError("list", err)
-}
-
-func (l *Ledger) list(ctx context.Context, scope client.Scope, f client.Filter) ([]client.Summary, error) {
-	limit := f.Limit
-	if limit <= 0 {
-		limit = -1 // none, to SQLite
-	}
-	rows, err := l.readers.QueryContext(ctx, listSQL, scope.Principal, scope.Environment, f.Open, string(f.Outcome), limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []client.Summary
-	for rows.Next() {
-		s := client.Summary{Scope: scope}
-		var created, seen int64
-		if err := rows.Scan(&s.RequestID, &s.Origin, &s.ActionID, &s.State, &s.Outcome, &created, &seen); err != nil {
-			return nil, damaged("%v", err)
-		}
-		if s.State != client.Prepared && s.State != client.Attempted || s.Outcome != agentic.Outcome("") && !s.Outcome.Valid() {
-			return nil, damaged("request %.140s is %.140s with the outcome %.140s", s.RequestID, s.State, s.Outcome)
-		}
-		s.CreatedAt, s.SeenAt = fromMicros(created), fromMicros(seen)
-		out = append(out, s)
-	}
-	return out, rows.Err()
 }

@@ -16,7 +16,7 @@ var migrations embed.FS
 // schemaVersion is the highest migration that this program knows. The table of
 // applied migrations has a name of its own, so that a file can be shared.
 const (
-	schemaVersion  = 1
+	schemaVersion  = 2
 	migrationTable = "agentic_ledger_migration"
 )
 

@@ -6,18 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/agentic-go/agentic/internal/filelock"
+	"github.com/agentic-go/agentic/internal/privatefile"
 	msqlite "modernc.org/sqlite"
 )
 
@@ -62,6 +60,7 @@ type Ledger struct {
 	commits *committer
 	insert  insertStatements
 	update  updateStatements
+	note    noteStatements
 	toClose []io.Closer // statements on conn
 
 	mu      sync.Mutex
@@ -110,11 +109,11 @@ func (l *Ledger) open(ctx context.Context, path string) error {
 		l.logger.WarnContext(ctx, "SQLite was used before in this process, so its locks fall when any descriptor of the file is closed", "error", err)
 	}
 	if dir := filepath.Dir(path); path != "" {
-		if err := makeDir(dir); err != nil {
+		if err := privatefile.MakeDir(dir); err != nil {
 			return fmt.Errorf("%w: %w", ErrPlace, err)
 		}
 	}
-	path, err := place(path)
+	path, err := privatefile.Place(path)
 	if err != nil {
 		return err
 	}
@@ -131,7 +130,7 @@ func (l *Ledger) open(ctx context.Context, path string) error {
 		return err
 	}
 	defer l.locks.Release(filelock.Place)
-	if err := makePrivate(path); err != nil {
+	if err := privatefile.Make(path, "-wal", "-shm"); err != nil {
 		return err
 	}
 	return l.connect(ctx)
@@ -139,7 +138,7 @@ func (l *Ledger) open(ctx context.Context, path string) error {
 
 // openReadOnly opens what is there for looking at.
 func (l *Ledger) openReadOnly(ctx context.Context, path string) error {
-	path, err := place(path)
+	path, err := privatefile.Place(path)
 	if err != nil {
 		return err
 	}
@@ -154,9 +153,15 @@ func (l *Ledger) openReadOnly(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	l.readers, err = look(ctx, path)
-	if err != nil {
+	if l.readers, err = look(ctx, path); err != nil {
 		return err
+	}
+	var old bool
+	if err := l.readers.QueryRowContext(ctx, unfilledSQL).Scan(&old); err != nil {
+		return err
+	}
+	if old {
+		return fmt.Errorf("%w: it has requests of schema 1; open it for writing once", ErrReadOnly)
 	}
 	return l.prepareReaders(ctx)
 }
@@ -188,12 +193,15 @@ func (l *Ledger) connect(ctx context.Context) error {
 		killPoint: l.killPoint,
 		inFlight:  l.locks.InFlight,
 	}
-	l.insert, l.update = prepareInsert(&p), prepareUpdate(&p)
+	l.insert, l.update, l.note = prepareInsert(&p), prepareUpdate(&p), prepareNote(&p)
 	// A file that may only be read says so now, not when an action is about to run.
 	if _, err := p.exec(l.commits.begin); err != nil {
 		return err
 	}
 	if _, err := p.exec(l.commits.rollback); err != nil {
+		return err
+	}
+	if err := l.fillIn(ctx); err != nil {
 		return err
 	}
 	if l.readers, err = sql.Open("sqlite", dsn(l.path, reads)); err != nil {
@@ -286,6 +294,7 @@ func dsn(path string, how access) string {
 		"_foreign_keys": {"1"},
 		"_dqs":          {"0"},
 		"_txlock":       {"immediate"},
+		"_pragma":       {"secure_delete(1)"}, // what is purged is overwritten
 	}
 	if how != writes {
 		q.Set("_txlock", "deferred")
@@ -311,98 +320,6 @@ func fileURI(path string, q url.Values) string {
 	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// place gives the one true path of the file: every process has to find the same
-// lock beside it.
-func place(path string) (string, error) {
-	if path == "" || strings.ContainsRune(path, 0) {
-		return "", fmt.Errorf("%w: no path", ErrPlace)
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-		return filepath.Join(dir, filepath.Base(path)), err
-	}
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(real)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: it is not a regular file", ErrPlace)
-	}
-	return real, err
-}
-
-// makeDir makes a directory and those above it, each on stable storage: what is
-// committed into a directory that a power failure takes away is lost with it.
-func makeDir(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case err == nil && info.IsDir():
-		return nil
-	case err == nil:
-		return &os.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	if err := makeDir(filepath.Dir(dir)); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(filepath.Dir(dir))
-}
-
-// syncDir puts the names in a directory on stable storage.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil // others' directory: it may be written to but not be read
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// makePrivate makes the file with mode 0600, whatever the umask, before SQLite
-// does; SQLite gives -wal and -shm the mode of the file. An existing file is not
-// opened here: closing it could drop locks that SQLite has on it.
-func makePrivate(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		return errors.Join(f.Chmod(0o600), f.Close(), syncDir(filepath.Dir(path)))
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if runtime.GOOS == "windows" {
-		return nil // the directory's access list counts there
-	}
-	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		info, err := os.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if mode := info.Mode().Perm(); mode&0o077 != 0 {
-			if err := os.Chmod(name, mode&^0o077); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // preparer makes statements on a connection and keeps the first error for exec.
 type preparer struct {
 	ctx  context.Context
@@ -422,6 +339,13 @@ func (p *preparer) prepare(query string) *sql.Stmt {
 	}
 	p.made = append(p.made, s)
 	return s
+}
+
+// close ends the statements, of which nothing can be lost.
+func (p *preparer) close() {
+	for _, s := range p.made {
+		_ = s.Close()
+	}
 }
 
 func (p *preparer) exec(s *sql.Stmt) (sql.Result, error) {

@@ -39,7 +39,7 @@ func TestOpenRefuses(t *testing.T) {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-			_, err := rawDB(t, path).Exec(`INSERT INTO agentic_ledger_migration (version_id, is_applied) VALUES (2, 1)`)
+			_, err := rawDB(t, path).Exec(`INSERT INTO agentic_ledger_migration (version_id, is_applied) VALUES (99, 1)`)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,31 +1,32 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/savedform"
 )
 
 // loadSQL reads one request with everything appended to it, in one statement and
-// so at one moment. Documents and input come with the first row only.
+// so at one moment. Documents, input and notes come with the first row only, and a
+// tombstone has none.
 const loadSQL = `
 SELECT r.id, r.origin, r.action_id, r.profile_digest, r.openapi_digest, r.input_digest,
-       r.state, r.created_at, r.seen_at, r.attempted_at, r.fence, r.entries, r.outcome,
+       r.state, r.created_at, r.seen_at, r.attempted_at, r.fence, r.entries, coalesce(r.outcome, ''),
+       r.window_us, r.term_us, r.supersedes, coalesce(r.settled, ''), r.purged_at,
        p.sum, o.sum, r.input_sum,
-       CASE WHEN e.seq IS NULL OR e.seq = 1 THEN r.input END,
-       CASE WHEN e.seq IS NULL OR e.seq = 1 THEN p.body END,
-       CASE WHEN e.seq IS NULL OR e.seq = 1 THEN o.body END,
-       e.seq, e.observations, e.receipt
+       CASE WHEN r.purged_at IS NULL AND (e.seq IS NULL OR e.seq = 1) THEN r.input END,
+       CASE WHEN r.purged_at IS NULL AND (e.seq IS NULL OR e.seq = 1) THEN p.body END,
+       CASE WHEN r.purged_at IS NULL AND (e.seq IS NULL OR e.seq = 1) THEN o.body END,
+       CASE WHEN e.seq IS NULL OR e.seq = 1 THEN (
+           SELECT json_group_array(json_object(
+               'at', strftime('%Y-%m-%dT%H:%M:%S', n.at / 1000000, 'unixepoch') || printf('.%06dZ', n.at % 1000000),
+               'by', n.by, 'verb', n.verb, 'reason', n.reason, 'resource_id', n.resource_id, 'new_id', n.new_id) ORDER BY n.seq)
+           FROM ledger_note n WHERE n.request = r.id) END,
+       e.seq, coalesce(e.observations, ''), e.receipt
 FROM ledger_request r
 LEFT JOIN ledger_snapshot p ON p.digest = r.profile_digest
 LEFT JOIN ledger_snapshot o ON o.digest = r.openapi_digest
@@ -38,6 +39,7 @@ type row struct {
 	id      int64
 	fence   int64
 	entries int64
+	settled string // verb, or ""
 	record  client.Record
 }
 
@@ -55,26 +57,32 @@ func (l *Ledger) read(ctx context.Context, scope client.Scope, requestID string)
 	}
 	defer rows.Close()
 	var r *row
-	var outcome sql.NullString
+	var outcome string
 	var n int64 // entries read
 	for rows.Next() {
 		var next row
-		var attempted, seq sql.NullInt64
-		var created, seen int64
+		var attempted, purged, seq sql.NullInt64
+		var created, seen, window, term int64
 		var sums [3][]byte
-		var observations, receipt sql.NullString
+		var notes, receipt sql.NullString
+		var observations string
 		rec := &next.record
 		if err := rows.Scan(&next.id, &rec.Origin, &rec.ActionID, &rec.Profile.Digest, &rec.OpenAPI.Digest, &rec.InputDigest,
-			&rec.State, &created, &seen, &attempted, &next.fence, &next.entries, &outcome, &sums[0], &sums[1], &sums[2],
-			&rec.Input, &rec.Profile.Body, &rec.OpenAPI.Body, &seq, &observations, &receipt); err != nil {
+			&rec.State, &created, &seen, &attempted, &next.fence, &next.entries, &outcome,
+			&window, &term, &rec.Supersedes, &next.settled, &purged, &sums[0], &sums[1], &sums[2],
+			&rec.Input, &rec.Profile.Body, &rec.OpenAPI.Body, &notes, &seq, &observations, &receipt); err != nil {
 			return nil, damaged("%v", err)
 		}
 		if r == nil {
 			r = &next
 			rec.Scope, rec.RequestID = scope, requestID
-			rec.CreatedAt, rec.SeenAt, rec.AttemptedAt = fromMicros(created), fromMicros(seen), fromNullMicros(attempted)
-			if err := checkRequest(rec, sums); err != nil {
-				return nil, err
+			rec.CreatedAt, rec.SeenAt, rec.AttemptedAt, rec.PurgedAt = fromMicros(created), fromMicros(seen), fromNullMicros(attempted), fromNullMicros(purged)
+			rec.Window, rec.Term = time.Duration(window)*time.Microsecond, time.Duration(term)*time.Microsecond
+			if err := savedform.CheckRequest(rec, sums); err != nil {
+				return nil, damaged("%v", err)
+			}
+			if rec.Notes, err = savedform.Decode[client.Note](notes.String); err != nil {
+				return nil, damaged("notes: %v", err)
 			}
 		}
 		if !seq.Valid {
@@ -83,8 +91,11 @@ func (l *Ledger) read(ctx context.Context, scope client.Scope, requestID string)
 		if n++; seq.Int64 != n {
 			return nil, damaged("entry %d is where entry %d belongs", seq.Int64, n)
 		}
-		if err := appendEntry(&r.record, observations.String, receipt); err != nil {
-			return nil, err
+		if receipt.Valid && receipt.String == "" {
+			return nil, damaged("a receipt of nothing")
+		}
+		if err := savedform.AppendEntry(&r.record, observations, receipt.String); err != nil {
+			return nil, damaged("%v", err)
 		}
 	}
 	if err := rows.Err(); err != nil || r == nil {
@@ -93,92 +104,33 @@ func (l *Ledger) read(ctx context.Context, scope client.Scope, requestID string)
 	if n != r.entries {
 		return nil, damaged("%d entries instead of %d", n, r.entries)
 	}
-	if last := r.record.Last(); last == nil && outcome.Valid || last != nil && string(last.Outcome) != outcome.String {
-		return nil, damaged("the outcome is not the last receipt's")
+	if err := savedform.CheckOutcome(&r.record, outcome); err != nil {
+		return nil, damaged("%v", err)
 	}
-	return r, nil
+	return r, r.settle(outcome)
 }
 
-// checkRequest checks what can be checked of a request without its entries. sums
-// are those of the profile, the OpenAPI document and the input.
-func checkRequest(r *client.Record, sums [3][]byte) error {
-	if r.State != client.Prepared && r.State != client.Attempted {
-		return damaged("state %.140s", r.State)
-	}
-	if (r.State == client.Attempted) == r.AttemptedAt.IsZero() {
-		return damaged("a request that is %s, with the wrong time of its attempt", r.State)
-	}
-	for _, t := range []time.Time{r.CreatedAt, r.SeenAt, r.AttemptedAt} {
-		if t.Year() < 1 || t.Year() > 9999 || t.After(r.SeenAt) {
-			return damaged("a time that cannot be: %s", t)
+// settle checks what people did about the request, and tells it of a tombstone.
+func (r *row) settle(outcome string) error {
+	rec := &r.record
+	for _, n := range rec.Notes {
+		if err := n.Validate(); err != nil || n.At.IsZero() || n.At.After(rec.SeenAt) {
+			return damaged("a note that cannot be: %v at %s", err, n.At)
 		}
 	}
-	for i, body := range [][]byte{r.Profile.Body, r.OpenAPI.Body, r.Input} {
-		if !bytes.Equal(sumOf(body), sums[i]) {
-			return damaged("the %s is not what was saved", [...]string{"profile", "OpenAPI document", "input"}[i])
-		}
+	var by client.Verb
+	if n := rec.Settled(); n != nil {
+		by = n.Verb
+	}
+	switch verb := client.Verb(r.settled); {
+	case verb != "" && !verb.Settles():
+		return damaged("settled by %.140s", r.settled)
+	case !rec.PurgedAt.IsZero():
+		rec.Purged, rec.PurgedSettled = agentic.Outcome(outcome), verb
+	case verb != by:
+		return damaged("settled by %.140s, and the notes say %.140q", r.settled, string(by))
 	}
 	return nil
-}
-
-// appendEntry adds what one write of a hold appended.
-func appendEntry(r *client.Record, observations string, receipt sql.NullString) error {
-	obs, err := decodeObservations(observations)
-	if err != nil {
-		return damaged("observations: %v", err)
-	}
-	r.Observations = append(r.Observations, obs...)
-	if !receipt.Valid {
-		return nil
-	}
-	parsed, problems := agentic.ParseReceipt([]byte(receipt.String))
-	if err := problems.Err(); err != nil {
-		return damaged("receipt: %v", err)
-	}
-	if err := sameRequest(parsed, &r.Binding); err != nil {
-		return damaged("%v", err)
-	}
-	r.Receipts = append(r.Receipts, *parsed)
-	return nil
-}
-
-// sameRequest checks that a receipt is about the request it is appended to.
-func sameRequest(r *agentic.Receipt, b *client.Binding) error {
-	if r.RequestID != b.RequestID || r.ActionID != b.ActionID || r.Origin != b.Origin {
-		return fmt.Errorf("a receipt of another request: %.140s", r.RequestID)
-	}
-	return nil
-}
-
-// The observations of one write are a JSON array: our own data, strict all the same.
-func encodeObservations(obs []client.Observation) (string, error) {
-	if len(obs) == 0 {
-		return "[]", nil
-	}
-	var b strings.Builder
-	err := json.NewEncoder(&b).Encode(obs)
-	return strings.TrimSuffix(b.String(), "\n"), err
-}
-
-func decodeObservations(s string) ([]client.Observation, error) {
-	if s == "[]" {
-		return nil, nil
-	}
-	d := json.NewDecoder(strings.NewReader(s))
-	d.DisallowUnknownFields()
-	var obs []client.Observation
-	if err := d.Decode(&obs); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows the array")
-	}
-	return obs, nil
-}
-
-func sumOf(body []byte) []byte {
-	sum := sha256.Sum256(body)
-	return sum[:]
 }
 
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
@@ -188,4 +140,9 @@ func fromNullMicros(n sql.NullInt64) time.Time {
 		return time.Time{}
 	}
 	return fromMicros(n.Int64)
+}
+
+// nullMicros is a time as a column has it; the zero time is NULL.
+func nullMicros(t time.Time) sql.NullInt64 {
+	return sql.NullInt64{Int64: t.UnixMicro(), Valid: !t.IsZero()}
 }

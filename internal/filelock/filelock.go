@@ -6,8 +6,8 @@
 // holds. A lock file must never be deleted while a process has it open: two
 // processes with different lock files do not exclude each other.
 //
-// It imports golang.org/x/sys for the locks of Linux and Windows, and nothing of
-// this module.
+// It imports internal/privatefile, and golang.org/x/sys for the locks of Linux and
+// Windows.
 package filelock
 
 import (
@@ -15,9 +15,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -204,19 +202,4 @@ func (t *Table) Release(k Key) error {
 	err := t.kernel.unlock(k)
 	t.dequeue(k)
 	return err
-}
-
-// openPrivate opens a file that only this user may use, making it when needed.
-func openPrivate(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return os.OpenFile(name, os.O_RDWR, 0)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Chmod(0o600); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/agentic-go/agentic/internal/privatefile"
 	"golang.org/x/sys/unix"
 )
 
@@ -13,7 +14,7 @@ import (
 // works between PID namespaces, and closing another descriptor of the file does
 // not drop it as it drops a POSIX lock.
 func newKernelLock(path string) (kernelLock, error) {
-	f, err := openPrivate(path + ".lock")
+	f, err := privatefile.Open(path + ".lock")
 	if err != nil {
 		return nil, err
 	}

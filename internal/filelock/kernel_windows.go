@@ -4,13 +4,14 @@ import (
 	"errors"
 	"os"
 
+	"github.com/agentic-go/agentic/internal/privatefile"
 	"golang.org/x/sys/windows"
 )
 
 // newKernelLock opens PATH.lock. Each key is one byte of it; Windows frees the
 // locks of a process that ends.
 func newKernelLock(path string) (kernelLock, error) {
-	f, err := openPrivate(path + ".lock")
+	f, err := privatefile.Open(path + ".lock")
 	if err != nil {
 		return nil, err
 	}
