@@ -154,10 +154,10 @@ func (o *operation) end(ctx context.Context, res Result, err error) {
 		}
 	}
 	o.span.End()
-	ctx = context.WithoutCancel(ctx)
 	if !o.t.executions.Enabled(ctx) && !o.t.duration.Enabled(ctx) {
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
 	origin, action := counted.bound(o.origin, o.action)
 	set := make([]attribute.KeyValue, 3, 6)
 	set[0], set[1], set[2] = keyOrigin.String(origin), keyAction.String(action), keyOutcome.String(outcome)
@@ -174,8 +174,12 @@ func (o *operation) end(ctx context.Context, res Result, err error) {
 // toService marks the spans of exchanges; it is made once.
 var toService = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
 
-// exchange begins the span of one exchange.
+// exchange begins the span of one exchange, or gives none when that of the execution
+// is not recorded: then nothing is, and it costs nothing.
 func (t *telemetry) exchange(ctx context.Context, kind ExchangeKind) (context.Context, trace.Span) {
+	if !trace.SpanFromContext(ctx).IsRecording() {
+		return ctx, nil
+	}
 	name := "agentic.verify"
 	switch kind {
 	case ExchangeSubmit:
@@ -186,10 +190,10 @@ func (t *telemetry) exchange(ctx context.Context, kind ExchangeKind) (context.Co
 	return t.tracer.Start(ctx, name, toService...)
 }
 
-// exchanged ends it. Check is the number of the status check that it belongs to; a
+// exchanged ends it and measures it. Check is the number of the status check that it belongs to; a
 // submission has none.
 func (t *telemetry) exchanged(ctx context.Context, span trace.Span, kind ExchangeKind, check int, took time.Duration, ex Exchange) {
-	if span.IsRecording() {
+	if span != nil {
 		span.SetAttributes(keyReach.String(reachName(ex.Reach)))
 		if check > 0 {
 			span.SetAttributes(keyCheck.Int(check))
@@ -203,8 +207,8 @@ func (t *telemetry) exchanged(ctx context.Context, span trace.Span, kind Exchang
 		case ex.Answer.Status >= 400:
 			failed(span, strconv.Itoa(ex.Answer.Status))
 		}
+		span.End()
 	}
-	span.End()
 	if !t.exchanges.Enabled(ctx) {
 		return
 	}
