@@ -74,7 +74,7 @@ func attributes(set attribute.Set) string {
 	var b strings.Builder
 	for _, kv := range set.ToSlice() {
 		name := strings.NewReplacer("agentic.", "", "http.response.status_code", "http").Replace(string(kv.Key))
-		fmt.Fprintf(&b, " %s=%s", name, kv.Value.Emit())
+		fmt.Fprintf(&b, " %s=%s", name, kv.Value.String())
 	}
 	return b.String()
 }
