@@ -80,6 +80,11 @@ func TestPrometheusOfTheEnvironmentIsThePage(t *testing.T) {
 	if text := body(t, get(t, tel.Handler(nil), "GET", "/metrics")); !strings.Contains(text, "count_of_the_test_total 7") {
 		t.Errorf("page: %.300s", text)
 	}
+	other, log := start(t) // a command that does not listen
+	record(t, other)
+	if !strings.Contains(log.String(), "there are no metrics") {
+		t.Errorf("log %q", log)
+	}
 }
 
 func TestPages(t *testing.T) {

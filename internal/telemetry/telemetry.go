@@ -182,8 +182,13 @@ func (t *Telemetry) startMetrics(ctx context.Context, cfg Config, exporter strin
 			}
 			opts = append(opts, sdkmetric.WithReader(reader))
 		}
-		if exporter == "prometheus" { // it is served already, where the command listens
-			exporter = ""
+	}
+	if exporter == "prometheus" {
+		// It is served where the command listens. A port of its own would be free for
+		// one process only, so that of two commands at once the second would fail.
+		exporter = ""
+		if !cfg.Prometheus {
+			t.warn("OTEL_METRICS_EXPORTER", "prometheus is for a worker that listens; there are no metrics")
 		}
 	}
 	switch {
