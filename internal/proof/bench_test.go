@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,8 +38,9 @@ func BenchmarkExecute(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	var n atomic.Int64
 	execute := func() error {
-		res, err := c.Execute(context.Background(), client.Request{Plan: p, Input: []byte(input)})
+		res, err := c.Execute(context.Background(), client.Request{Plan: p, Input: inputOf(strconv.FormatInt(n.Add(1), 10))})
 		if err == nil && res.Receipt.Evidence == nil {
 			err = fmt.Errorf("outcome %s: %s", res.Receipt.Outcome, res.Receipt.Reason)
 		}
@@ -97,7 +99,7 @@ func concurrently(b *testing.B, callers, n int, f func() error) {
 // threeCalls is what an agent without any of this does when all goes well.
 func threeCalls(c *http.Client, origin string) error {
 	id := uuid.Must(uuid.NewV7()).String()
-	post, err := http.NewRequest(http.MethodPost, origin+"/tickets", bytes.NewReader([]byte(input)))
+	post, err := http.NewRequest(http.MethodPost, origin+"/tickets", bytes.NewReader(inputOf(id)))
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/agentic-go/agentic/internal/ticket"
 )
 
-const input = `{"subject":"Printer on fire"}`
+// inputOf is the input of a request, its own: the same under two IDs looks like a
+// duplicate.
+func inputOf(id string) []byte { return fmt.Appendf(nil, `{"subject":"Printer on fire, %s"}`, id) }
 
 // ledgerPoints are the boundaries inside the SQLite ledger.
 var ledgerPoints = []string{"sqlite/locked", "sqlite/commit", "sqlite/committed", "sqlite/released"}
@@ -48,7 +50,7 @@ func killAndTakeOver(t *testing.T, point string, prepare bool, fault ticket.Faul
 		wrap = refuseSubmissions
 	}
 	s := serve(t, fault, wrap)
-	o := order{Origin: s.origin, Ledger: filepath.Join(t.TempDir(), "ledger.db"), IDs: []string{"request-0001"}, Input: input, Prepare: prepare, KillAt: point}
+	o := order{Origin: s.origin, Ledger: filepath.Join(t.TempDir(), "ledger.db"), IDs: []string{"request-0001"}, Prepare: prepare, KillAt: point}
 	reports, killed := start(t, o).wait(t)
 	if !killed || len(reports) != 0 {
 		t.Fatalf("the host was not killed at %s: %+v", point, reports)
@@ -106,7 +108,7 @@ func TestKilledAtRandom(t *testing.T) {
 			// Half of the requests of a round are those of the round before.
 			ids[i] = fmt.Sprintf("request-%04d", round*len(ids)/2+i)
 		}
-		p := start(t, order{Origin: s.origin, Ledger: path, IDs: ids, Input: input})
+		p := start(t, order{Origin: s.origin, Ledger: path, IDs: ids})
 		timer := time.AfterFunc(time.Duration(10+rand.IntN(80))*time.Millisecond, func() { _ = p.cmd.Process.Kill() })
 		reports, killed := p.wait(t)
 		timer.Stop()
@@ -125,7 +127,7 @@ func TestKilledAtRandom(t *testing.T) {
 	for i := range last {
 		ids = append(ids, fmt.Sprintf("request-%04d", i))
 	}
-	settled, _ := start(t, order{Origin: s.origin, Ledger: path, IDs: ids, Input: input}).wait(t)
+	settled, _ := start(t, order{Origin: s.origin, Ledger: path, IDs: ids}).wait(t)
 	all = append(all, settled...)
 	mustReceipts(t, all)
 	checkLedger(t, path, all)
@@ -153,7 +155,7 @@ func TestSameRequestInTwoProcesses(t *testing.T) {
 	for _, prepare := range []bool{false, true} {
 		t.Run(fmt.Sprintf("prepare=%t", prepare), func(t *testing.T) {
 			s := serve(t, ticket.Normal, nil)
-			o := order{Origin: s.origin, Ledger: filepath.Join(t.TempDir(), "ledger.db"), IDs: []string{"request-0001"}, Input: input, Callers: 32, Prepare: prepare}
+			o := order{Origin: s.origin, Ledger: filepath.Join(t.TempDir(), "ledger.db"), IDs: []string{"request-0001"}, Callers: 32, Prepare: prepare}
 			a, b := start(t, o), start(t, o)
 			var all []report
 			for _, p := range []*process{a, b} {
@@ -193,7 +195,7 @@ func TestFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			res, err := c.Execute(t.Context(), client.Request{Plan: p, Input: []byte(input)})
+			res, err := c.Execute(t.Context(), client.Request{Plan: p, Input: inputOf("1")})
 			if err != nil || res.Receipt.Outcome != f.Outcome {
 				t.Errorf("outcome %s (%s), %v; want %s", res.Receipt.Outcome, res.Receipt.Reason, err, f.Outcome)
 			}

@@ -31,7 +31,6 @@ type order struct {
 	Origin  string
 	Ledger  string
 	IDs     []string
-	Input   string
 	Callers int    // goroutines for each ID
 	Resume  bool   // Resume instead of Execute
 	Prepare bool   // Prepare first, then Execute by the ID alone
@@ -94,7 +93,7 @@ func hostMain(spec string) error {
 			wg.Go(func() {
 				var res client.Result
 				var err error
-				req := client.Request{Plan: p, Input: []byte(o.Input), ID: id}
+				req := client.Request{Plan: p, Input: inputOf(id), ID: id}
 				switch {
 				case o.Resume:
 					res, err = c.Resume(ctx, id)
