@@ -15,7 +15,7 @@ import (
 
 // What can be the matter with the tables.
 var (
-	ErrNotMigrated = errors.New("the tables are missing or older than this program: call postgres.Migrate")
+	ErrNotMigrated = errors.New("the tables are missing or older than this program: migrate them")
 	ErrNewer       = errors.New("the tables were made by a newer version of this program")
 )
 

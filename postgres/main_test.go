@@ -50,16 +50,23 @@ type database struct {
 
 func newDatabase(tb testing.TB, cluster *pgtest.Cluster) *database {
 	tb.Helper()
-	d := &database{url: cluster.NewDatabase(tb), wrap: func(c net.Conn) net.Conn { return c }}
+	d := connectTo(tb, cluster.NewDatabase(tb))
+	if err := postgres.Migrate(context.Background(), d.admin, ""); err != nil {
+		tb.Fatal(err)
+	}
+	d.exec(tb, `CREATE TABLE note (text text NOT NULL)`)
+	return d
+}
+
+// connectTo has no tables yet.
+func connectTo(tb testing.TB, url string) *database {
+	tb.Helper()
+	d := &database{url: url, wrap: func(c net.Conn) net.Conn { return c }}
 	var err error
 	if d.admin, err = pgxpool.New(context.Background(), d.url); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(d.admin.Close)
-	if err := postgres.Migrate(context.Background(), d.admin, ""); err != nil {
-		tb.Fatal(err)
-	}
-	d.exec(tb, `CREATE TABLE note (text text NOT NULL)`)
 	return d
 }
 

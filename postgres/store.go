@@ -43,7 +43,7 @@ func NewStore(ctx context.Context, c StoreConfig) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkVersion(ctx, pgxQueries{c.Pool}, schema); err != nil {
+	if err := storeTables.checkVersion(ctx, pgxQueries{c.Pool}, schema); err != nil {
 		return nil, failure(ctx, "open", err)
 	}
 	return &Store{c.Pool, newTracking(schema)}, nil

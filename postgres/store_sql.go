@@ -37,7 +37,7 @@ func NewSQLStore(ctx context.Context, c SQLStoreConfig) (*SQLStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkVersion(ctx, sqlQueries{c.DB}, schema); err != nil {
+	if err := storeTables.checkVersion(ctx, sqlQueries{c.DB}, schema); err != nil {
 		return nil, failure(ctx, "open", err)
 	}
 	return &SQLStore{c.DB, newTracking(schema)}, nil

@@ -97,7 +97,7 @@ var restricted = map[string]string{
 	"plugin":        "",
 	"expvar":        "",
 	"log":           "internal/cli", // to silence net/http
-	"log/slog":      "client transport sqlite internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before reconcile internal/telemetry fleet",
+	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before reconcile internal/telemetry fleet",
 	"testing":       "storetest ledgertest internal/pgtest",
 	"encoding/json": "internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before internal/telemetry",
 	"encoding/gob":  "",
