@@ -132,11 +132,11 @@ func attempted(rec *client.Record, now time.Time) (k Kind, why string, wrong []s
 	case o.Class != "":
 		return Unreadable, fmt.Sprintf("At %s the %s could not be read (%s).", at, what, o.Class), wrong
 	case o.Kind == client.ExchangeVerify && len(wrong) > 0:
-		return Mismatch, fmt.Sprintf("The service said that it succeeded, and at %s its resource did not have the evidence: %d of %d checks failed.", at, len(wrong), len(o.Checks)), wrong
+		return Mismatch, fmt.Sprintf("The service said that it succeeded, and at %s its resource (HTTP status %d) did not have the evidence: %d of %d checks failed.", at, o.Status, len(wrong), len(o.Checks)), wrong
 	case o.Kind == client.ExchangeVerify:
 		return Interrupted, fmt.Sprintf("At %s the resource had the evidence, and the host stopped before it had written a receipt.", at), nil
 	case len(wrong) > 0:
-		return Unreadable, fmt.Sprintf("The answer to the status read of %s does not count: %d of %d checks failed.", at, len(wrong), len(o.Checks)), wrong
+		return Unreadable, fmt.Sprintf("The answer to the status read of %s, with HTTP status %d, does not count: %d of %d checks failed.", at, o.Status, len(wrong), len(o.Checks)), wrong
 	}
 	return said(rec, o.Outcome, at)
 }

@@ -11,10 +11,11 @@ const module = "github.com/agentic-go/agentic"
 // JSON, and a package that is not here may not exist.
 var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
-	"internal/cli": ". client transport internal/place internal/ticket internal/demo internal/documents internal/render internal/advice" +
+	"internal/cli": ". client transport internal/deskcmd internal/place internal/ticket internal/demo internal/documents internal/render internal/advice" +
 		" internal/escape internal/inputschema internal/strictjson",
 	"internal/place":       "client sqlite postgres internal/advice internal/escape",
 	"internal/demo":        ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
+	"internal/deskcmd":     ". client desk internal/render internal/advice internal/escape",
 	"internal/documents":   ". transport internal/advice",
 	"internal/render":      ". client desk internal/escape",
 	"internal/advice":      "",
@@ -66,7 +67,7 @@ var restricted = map[string]string{
 	"modernc.org/sqlite":                       "sqlite examples/publisher examples/publisher/before",
 	"github.com/jackc/pgx/v5":                  "postgres internal/place internal/ticket internal/pgtest examples/publisher examples/publisher/before fleet",
 	"github.com/pressly/goose/v3":              "sqlite postgres",
-	"github.com/spf13/cobra":                   "internal/cli",
+	"github.com/spf13/cobra":                   "internal/cli internal/deskcmd",
 	"github.com/spf13/pflag":                   "internal/cli",
 	"github.com/google/uuid":                   "client internal/demo",
 	"github.com/google/go-cmp":                 "storetest ledgertest",
@@ -103,7 +104,7 @@ var restricted = map[string]string{
 	"encoding/gob":  "",
 	"database/sql":  "sqlite postgres internal/ticket examples/publisher examples/publisher/before",
 	"syscall":       "transport sqlite internal/filelock internal/privatefile internal/cli internal/demo internal/pgtest",
-	"os":            "sqlite internal/filelock internal/privatefile internal/ticket internal/documents internal/demo internal/cli cmd/agentic examples/host internal/pgtest examples/publisher examples/publisher/before",
+	"os":            "sqlite internal/filelock internal/privatefile internal/ticket internal/documents internal/demo internal/cli internal/deskcmd cmd/agentic examples/host internal/pgtest examples/publisher examples/publisher/before",
 	"os/exec":       "internal/demo internal/pgtest",
 	"io/ioutil":     "",
 	"crypto/rand":   "client internal/pgtest examples/publisher examples/publisher/before",

@@ -43,15 +43,20 @@ func (a *app) confirm(ctx context.Context, plan *agentic.Plan, in agentic.Input,
 		render.Field(&b, "  request ID", requestID)
 	}
 	render.Block(&b, "  input", in.Body())
-	_, err := a.stderr.Write(b.Bytes())
+	return a.ask(ctx, b.Bytes(), "Send it? [y/N] ", errDeclined)
+}
+
+// ask shows something and asks; any answer but yes is the error declined.
+func (a *app) ask(ctx context.Context, shown []byte, question string, declined error) error {
+	_, err := a.stderr.Write(shown)
 	if err == nil { // what was typed before the question is no answer to it
 		err = a.forget()
 	}
 	if err == nil {
-		_, err = a.stderr.Write([]byte("Send it? [y/N] "))
+		_, err = a.stderr.Write([]byte(question))
 	}
 	if err != nil {
-		return advice.New("output", fmt.Errorf("cannot ask: %w", err), "Look at the terminal, or give --yes when the action is already authorized.")
+		return advice.New("output", fmt.Errorf("cannot ask: %w", err), "Look at the terminal, or give --yes when it is decided already.")
 	}
 	answer := make(chan string, 1)
 	go func() { // a read from a terminal does not end with a context
@@ -69,6 +74,6 @@ func (a *app) confirm(ctx context.Context, plan *agentic.Plan, in agentic.Input,
 		if s := strings.ToLower(strings.TrimSpace(line)); s == "y" || s == "yes" {
 			return nil
 		}
-		return errDeclined
+		return declined
 	}
 }

@@ -25,6 +25,7 @@ type failure struct {
 	Message     string              `json:"message"`
 	Remedy      string              `json:"remedy,omitempty"`
 	RequestID   string              `json:"request_id,omitempty"`
+	Earlier     string              `json:"earlier_request_id,omitempty"` // of which RequestID is a duplicate
 	Differences []difference        `json:"differences,omitempty"`
 	Diagnostics agentic.Diagnostics `json:"diagnostics,omitempty"`
 
@@ -103,6 +104,10 @@ func (a *app) explain(err error) failure {
 		held     *client.HeldError
 		missing  *client.NotFoundError
 		prepared *client.PreparedError
+		twice    *client.DuplicateError
+		settled  *client.SettledError
+		purged   *client.PurgedError
+		note     *client.NoteError
 		id       *client.RequestIDError
 		origin   *client.OriginError
 		file     *fs.PathError
@@ -152,6 +157,18 @@ func (a *app) explain(err error) failure {
 		f.Code, f.RequestID = "prepared", prepared.RequestID
 		f.Message = fmt.Sprintf("request %s was prepared and never sent, so there is nothing to reconcile", prepared.RequestID)
 		f.Remedy = "To send it: " + a.resumeCommand(prepared.RequestID, " --send")
+	case errors.As(err, &twice):
+		f.Code, f.RequestID, f.Earlier = "duplicate", twice.RequestID, twice.Earlier.RequestID
+		f.Remedy = "Go on with the earlier one: " + a.earlierCommand(&twice.Earlier) + ". Or, if a second one is meant, add --allow-duplicate."
+	case errors.As(err, &settled):
+		f.Code, f.RequestID = "settled", settled.RequestID
+		f.Message = fmt.Sprintf("request %s was never sent, and never will be: %s settled it (%s) at %s",
+			settled.RequestID, settled.Note.By, settled.Note.Verb, agentic.FormatTime(settled.Note.At))
+		f.Remedy = "If it is to be done after all, begin a new request. Why it was settled: " + a.showCommand(settled.RequestID)
+	case errors.As(err, &purged):
+		f.Code, f.RequestID, f.Remedy = "purged", purged.RequestID, "Give a new request ID for a new action. What is left of this one: "+a.showCommand(purged.RequestID)
+	case errors.As(err, &note):
+		f.Code, f.RequestID, f.Remedy = "not-possible", note.RequestID, "Where it stands, and what can be done: "+a.showCommand(note.RequestID)
 	case errors.As(err, &id):
 		f.Code, f.exit, f.Remedy = "request-id", exitUsage, "'agentic requests list' has the IDs that are saved; leave out --request-id for a new one."
 		f.Message = `request ID "` + id.RequestID + `" is not 8 to 128 characters of A-Z, a-z, 0-9, _ and -`
@@ -214,6 +231,17 @@ func (a *app) explainUnsettled(f *failure, e *unsettledError) {
 // resumeCommand is the command that goes on with a request, ready to copy.
 func (a *app) resumeCommand(requestID, more string) string {
 	return withID("agentic resume", a.ledgerArgs+a.reachArgs+more, requestID)
+}
+
+// earlierCommand is the command that goes on with what a new request duplicates.
+func (a *app) earlierCommand(s *client.Summary) string {
+	switch {
+	case !s.Open():
+		return a.showCommand(s.RequestID)
+	case s.State == client.Prepared:
+		return a.resumeCommand(s.RequestID, " --send")
+	}
+	return a.resumeCommand(s.RequestID, "")
 }
 
 // showCommand is the command that shows a request, ready to copy.

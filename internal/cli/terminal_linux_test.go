@@ -61,7 +61,7 @@ func converse(t *testing.T, cmd *exec.Cmd, early, answer string) (code int, stdo
 		if err != nil {
 			break
 		}
-		if !asked && bytes.Contains(all, []byte("Send it? [y/N] ")) {
+		if !asked && bytes.Contains(all, []byte("? [y/N] ")) {
 			asked = true
 			if _, err := io.WriteString(person, answer); err != nil {
 				t.Fatal(err)

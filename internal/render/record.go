@@ -240,3 +240,30 @@ func observation(b *bytes.Buffer, n int, o client.Observation) {
 		fmt.Fprintf(b, "       wrong  %s: expected %s, found %s\n", escape.Terminal(c.Name), escape.Quoted(c.Expected), escape.Quoted(c.Found))
 	}
 }
+
+// Noted is a note that was just made to a request, in one line.
+func Noted(rawID string, n client.Note) []byte {
+	return fmt.Appendf(nil, "request %s: %s at %s by %s: %s\n", escape.Terminal(rawID), escape.Terminal(string(n.Verb)), agentic.FormatTime(n.At),
+		escape.Terminal(n.By), escape.Terminal(n.Reason))
+}
+
+// RecordLine and DocumentLine are the two kinds of lines of an export.
+type (
+	RecordLine struct {
+		Kind string `json:"kind"` // "request"
+		Record
+	}
+	DocumentLine struct {
+		Kind     string          `json:"kind"` // "document"
+		Digest   string          `json:"digest"`
+		Document json.RawMessage `json:"document"`
+	}
+)
+
+// NewRecordLine is a whole request, with nothing redacted.
+func NewRecordLine(rec *client.Record) RecordLine { return RecordLine{"request", NewRecord(rec)} }
+
+// NewDocumentLine is one of the publisher's documents.
+func NewDocumentLine(s client.Snapshot) DocumentLine {
+	return DocumentLine{"document", s.Digest, s.Body}
+}
