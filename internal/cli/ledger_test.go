@@ -101,7 +101,7 @@ func TestLedgerDoesNotClose(t *testing.T) {
 		exit int
 	}{
 		{append([]string{"run", s.Origin + "/agentic.json", "--input", `{"subject":"x"}`, "--yes", "--request-id", "request-1"}, reach...), exitUnknown},
-		{append([]string{"prepare", s.Origin + "/agentic.json", "--input", `{"subject":"x"}`, "--request-id", "request-2"}, reach...), exitOK},
+		{append([]string{"prepare", s.Origin + "/agentic.json", "--input", `{"subject":"y"}`, "--request-id", "request-2"}, reach...), exitOK},
 		{append([]string{"resume", "request-1"}, reach...), exitUnknown},
 		{[]string{"requests", "list"}, exitOK},
 		{[]string{"requests", "show", "request-1"}, exitOK},
