@@ -177,26 +177,17 @@ func (l *Ledger) earlier(ctx context.Context, b *client.Binding) (sum *client.Su
 	return sum, err
 }
 
-// saveSnapshots saves the documents of b that are not there.
+// saveSnapshots saves the documents of b. Nearly every request finds them saved.
 func (l *Ledger) saveSnapshots(ctx context.Context, b *client.Binding) error {
+	docs := []client.Snapshot{b.Profile, b.OpenAPI}
+	slices.SortFunc(docs, func(a, b client.Snapshot) int { return cmp.Compare(a.Digest, b.Digest) }) // no two hosts wait for each other
+	var digests []string
+	var bodies, sums [][]byte
+	for _, d := range docs {
+		digests, bodies, sums = append(digests, d.Digest), append(bodies, notNull(d.Body)), append(sums, savedform.Sum(d.Body))
+	}
 	return l.onConn(ctx, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, l.sql.saved, []string{b.Profile.Digest, b.OpenAPI.Digest})
-		if err != nil {
-			return err
-		}
-		saved, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return err
-		}
-		for _, d := range []client.Snapshot{b.Profile, b.OpenAPI} {
-			if slices.Contains(saved, d.Digest) {
-				continue
-			}
-			if _, err := conn.Exec(ctx, l.sql.snapshot, d.Digest, notNull(d.Body), savedform.Sum(d.Body)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return inTx(ctx, conn, &query{sql: l.sql.prelude}, &query{l.sql.snapshots, []any{digests, bodies, sums}}, func(pgx.Rows) error { return nil }, nil)
 	})
 }
 

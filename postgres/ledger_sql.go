@@ -12,8 +12,7 @@ type ledgerSQL struct {
 	insert, take, append, free string // of a batch
 	renew                      string
 	load, held, written        string
-	duplicate                  string
-	saved, snapshot            string
+	duplicate, snapshots       string
 }
 
 // isOpen is client.Summary.Open. The planner knows it as the predicate of the index
@@ -150,8 +149,7 @@ FROM {schema}.ledger_request r,
 WHERE r.intent = $2::bigint AND r.key <> $3::bytea AND ` + isDuplicate + `
 ORDER BY r.id DESC LIMIT 1`),
 
-		saved: named(`SELECT digest FROM {schema}.ledger_snapshot WHERE digest = ANY ($1::text[])`),
-		snapshot: named(`
-INSERT INTO {schema}.ledger_snapshot (digest, body, sum) VALUES ($1::text, $2::bytea, $3::bytea) ON CONFLICT (digest) DO NOTHING`),
+		snapshots: named(`
+INSERT INTO {schema}.ledger_snapshot (digest, body, sum) SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[]) ON CONFLICT (digest) DO NOTHING`),
 	}
 }

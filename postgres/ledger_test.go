@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,9 +42,9 @@ func (d *database) openLedger(tb testing.TB, pool *pgxpool.Pool, change func(*po
 }
 
 // takeOver has the lease of a hold end, and another have it.
-func (d *database) takeOver(tb testing.TB, s client.Scope, requestID string) {
+func (d *database) takeOver(tb testing.TB, schema string, s client.Scope, requestID string) {
 	tb.Helper()
-	d.exec(tb, `UPDATE agentic.ledger_request SET fence = fence + 1, lease_until = NULL
+	d.exec(tb, `UPDATE `+schema+`.ledger_request SET fence = fence + 1, lease_until = NULL
 		WHERE principal = $1 AND environment = $2 AND request_id = $3`, []byte(s.Principal), []byte(s.Environment), requestID)
 }
 
@@ -66,17 +68,23 @@ func TestLedgerSuite(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			d := connectTo(t, pgtest.Shared(t).NewDatabase(t))
 			ledgertest.Ledger(t, func(t *testing.T) ledgertest.LedgerStore {
-				d := newLedgerDatabase(t, pgtest.Shared(t))
+				schema := fmt.Sprintf("ledger_%d", schemas.Add(1))
+				if err := postgres.MigrateLedger(t.Context(), d.admin, schema); err != nil {
+					t.Fatal(err)
+				}
 				return ledgertest.LedgerStore{
 					Open: func(t *testing.T, clock func() time.Time) client.DeskLedger {
 						c := d.config(t, 2)
 						change(c)
-						return d.openLedger(t, d.newPool(t, c), func(c *postgres.LedgerConfig) { c.Clock = clock })
+						return d.openLedger(t, d.newPool(t, c), func(c *postgres.LedgerConfig) { c.Clock, c.Schema = clock, schema })
 					},
-					TakeOver: func(t *testing.T, s client.Scope, id string) { d.takeOver(t, s, id) },
+					TakeOver: func(t *testing.T, s client.Scope, id string) { d.takeOver(t, schema, s, id) },
 				}
 			})
 		})
 	}
 }
+
+var schemas atomic.Int64
