@@ -16,6 +16,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 FUZZTIME ?= 10s
 BENCH ?= .
 BENCHTIME ?= 1s
+PEERS ?=
 TIMEOUT ?= 5m
 # RACE: auto uses the race detector if there is a C compiler, on demands it,
 # off does without.
@@ -107,6 +108,11 @@ fuzz: ## run every fuzz target for FUZZTIME each (default 10s)
 bench: postgres-programs ## run the benchmarks, one package at a time (BENCH=regexp BENCHTIME=1s)
 	@dirs=$$($(call find_tests,Benchmark) | xargs -n 1 dirname | sort -u); \
 		$(GO) test -p 1 -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $$dirs
+
+# bench/ is a module of its own, so that what it compares with stays out of this one.
+.PHONY: bench-peers
+bench-peers: postgres-programs ## compare with durable workflows of a peer, and hold 5000 requests in flight (PEERS=flags)
+	cd bench && $(GO) vet ./... && $(GO) test -count=1 -timeout $(TIMEOUT) ./... && $(GO) run . $(PEERS) && $(GO) run ./inflight
 
 .PHONY: cover
 cover: postgres-programs ## measure coverage of the whole by all tests, into dist/cover.html

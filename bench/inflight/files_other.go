@@ -1,0 +1,6 @@
+//go:build !unix
+
+package main
+
+// raiseFileLimit has nothing to raise.
+func raiseFileLimit() error { return nil }
