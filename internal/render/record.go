@@ -77,19 +77,22 @@ func (r Record) Judged(c desk.Case, nextCheck time.Time) Record {
 	return r
 }
 
-// plainChecks have values that hold nothing of an input or a resource: numbers, a
-// media type, a kind of JSON value.
-var plainChecks = map[string]bool{"http status": true, "media type": true, "size": true, "object": true}
+// Checks whose values hold nothing of an input or a resource: numbers, a media type,
+// a kind of JSON value, and where the check is true, what had to be found.
+var (
+	plainChecks = map[string]bool{"http status": true, "media type": true, "size": true, "object": true}
+	plainIfTrue = map[string]bool{"json": true, "request_id": true, "status": true}
+)
 
 // Redact is the record without its input, and without what checks expected and
-// found but for plainChecks: names, sizes and the digest of the input stay.
+// found where that could be sensitive: names, sizes and the digest of the input stay.
 func (r Record) Redact() Record {
 	r.Redacted, r.Input = true, nil
 	r.Observations = slices.Clone(r.Observations)
 	for i := range r.Observations {
 		checks := slices.Clone(r.Observations[i].Checks)
 		for j := range checks {
-			if c := &checks[j]; !plainChecks[c.Name] {
+			if c := &checks[j]; !plainChecks[c.Name] && !(c.OK && plainIfTrue[c.Name]) {
 				c.Expected, c.Found = redacted(c.Expected), redacted(c.Found)
 			}
 		}

@@ -25,6 +25,8 @@ func leftover() *client.Record {
 			{Kind: client.ExchangeSubmit, At: noon, Duration: 3 * time.Millisecond, Reach: client.Answered, Status: 201},
 			{Kind: client.ExchangeVerify, At: noon, Duration: time.Millisecond, Reach: client.Answered, Status: 200, Checks: []agentic.Check{
 				{Name: "http status", OK: true, Expected: "200", Found: "200"},
+				{Name: "request_id", OK: true, Expected: `"request-1"`, Found: `"request-1"`},
+				{Name: "status", Expected: "succeeded, failed, pending or unknown", Found: `"SECRET"`},
 				{Name: "state /status", OK: true, Expected: `one of "SECRET"`, Found: `"SECRET"`},
 				{Name: "input /subject", Expected: `"SECRET"`, Found: `"SECRET too"`}}}},
 		Receipts: []agentic.Receipt{{Agentic: agentic.Version, RequestID: "request-1", ActionID: "create-ticket", Origin: "https://support.example",
@@ -52,13 +54,13 @@ func TestRedact(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"input         redacted: 20 bytes, sha256 cc\n", "ok     http status: 200\n", "ok     state /status: redacted (8 bytes)\n",
+	for _, want := range []string{"input         redacted: 20 bytes, sha256 cc\n", "ok     http status: 200\n", "ok     request_id: \"request-1\"\n", "wrong  status: expected redacted (37 bytes), found redacted (8 bytes)\n", "ok     state /status: redacted (8 bytes)\n",
 		"wrong  input /subject: expected redacted (8 bytes), found redacted (12 bytes)\n", "1. submit 2026-09-07T12:00:00.000000Z  HTTP 201 in 3ms\n"} {
 		if !strings.Contains(string(hidden.Text()), want) {
 			t.Errorf("no %q in\n%s", want, hidden.Text())
 		}
 	}
-	if text := string(whole.Text()); strings.Count(text, "SECRET") != 4 || strings.Contains(text, "redacted") {
+	if text := string(whole.Text()); strings.Count(text, "SECRET") != 5 || strings.Contains(text, "redacted") {
 		t.Errorf("the whole record shows\n%s", text)
 	}
 	if d := cmp.Diff(leftover(), rec); d != "" {
@@ -76,7 +78,7 @@ func TestJudged(t *testing.T) {
 		want []string
 	}{
 		{noon.Add(time.Minute), noon.Add(time.Hour), []string{"window        ends 2026-09-07T14:00:00.000000Z, 1h59m left\n", "next check    2026-09-07T13:00:00.000000Z,",
-			"why           The service said that it succeeded", "the POST      It was answered with HTTP status 201", "wrong         input /subject\nlook for      Anything",
+			"why           The service said that it succeeded", "the POST      It was answered with HTTP status 201", "wrong         status\n              input /subject\nlook for      Anything",
 			"\n              A result of this input", "  supersede         Makes a new request", "\n                    Risk: The first request may have happened"}},
 		{noon.Add(2 * time.Hour), time.Time{}, []string{"window        ended 2026-09-07T14:00:00.000000Z\nprofile", "needs         a person\n"}},
 	} {
