@@ -63,7 +63,7 @@ func (c *Commands) list() *cobra.Command {
 		return c.listRequests(cmd.Context(), place, f, filter.all)
 	}
 	filter.add(cmd)
-	cmd.Flags().StringVar(&sort, "sort", "", "`ORDER`: urgent or newest (default: urgent with --open or --needs-person, else newest)")
+	cmd.Flags().StringVar(&sort, "sort", "", "`ORDER` of the list, urgent or newest (default: urgent with --open or --needs-person, else newest)")
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` requests (0 is all)")
 	complete(cmd, "sort", "urgent", "newest")
 	complete(cmd, "limit")
