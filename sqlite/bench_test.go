@@ -111,7 +111,8 @@ func request(id string) client.Binding {
 		ActionID:    "create-ticket",
 		Profile:     client.Snapshot{Digest: "p", Body: profileBody},
 		OpenAPI:     client.Snapshot{Digest: "o", Body: openapiBody},
-		InputDigest: "i",
+		InputDigest: "of " + id,
+		Guard:       client.Guard{On: true},
 		Input:       []byte(`{"subject":"printer on fire"}`),
 	}
 }

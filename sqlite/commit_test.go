@@ -6,13 +6,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/groupcommit"
 )
 
 // testTable adds a table to the file, and gives an insert on the writing connection.
@@ -31,16 +30,16 @@ func testTable(t *testing.T, l *Ledger) *sql.Stmt {
 
 // stuck is a committer whose leader stands in its transaction until leave is closed.
 type stuck struct {
-	*committer
+	*groupcommit.Committer
 	leave  chan struct{}
 	leader chan error
 }
 
-func newStuck(c *committer) *stuck {
-	s := &stuck{committer: c, leave: make(chan struct{}), leader: make(chan error, 1)}
+func newStuck(c *groupcommit.Committer) *stuck {
+	s := &stuck{Committer: c, leave: make(chan struct{}), leader: make(chan error, 1)}
 	in := make(chan struct{})
 	go func() {
-		s.leader <- s.submit(context.Background(), func() error {
+		s.leader <- s.Submit(context.Background(), func() error {
 			close(in)
 			<-s.leave
 			return nil
@@ -54,10 +53,7 @@ func newStuck(c *committer) *stuck {
 func (s *stuck) waitFor(t *testing.T, n int) {
 	t.Helper()
 	for range 5000 {
-		s.mu.Lock()
-		got := len(s.queue)
-		s.mu.Unlock()
-		if got == n {
+		if s.Waiting() == n {
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -77,7 +73,7 @@ func TestBatchWithFailures(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			errs[i] = l.commits.submit(context.Background(), func() error {
+			errs[i] = l.commits.Submit(context.Background(), func() error {
 				if _, err := insert.Exec(i); err != nil {
 					return err
 				}
@@ -110,135 +106,21 @@ func TestBatchWithFailures(t *testing.T) {
 	}
 }
 
-// A context that ends in the queue takes its write out, and the lead goes on; one
-// that ends when the write is in a batch changes nothing.
-func TestWithdraw(t *testing.T) {
-	s := newStuck(openTest(t, Config{}).commits)
-	type result struct {
-		err error
-		ran bool
-	}
-	start := func(ctx context.Context) <-chan result {
-		c := make(chan result, 1)
-		go func() {
-			ran := false
-			err := s.submit(ctx, func() error { ran = true; return nil })
-			c <- result{err, ran}
-		}()
-		return c
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	gone := start(ctx)
-	s.waitFor(t, 1)
-	stays := start(context.Background())
-	s.waitFor(t, 2)
-	cancel()
-	if r := <-gone; !errors.Is(r.err, context.Canceled) || r.ran {
-		t.Errorf("a write that was withdrawn: %+v", r)
-	}
-	close(s.leave)
-	if err := <-s.leader; err != nil {
-		t.Error(err)
-	}
-	if r := <-stays; r.err != nil || !r.ran {
-		t.Errorf("the write behind it: %+v", r)
-	}
-	if r := <-start(context.Background()); r.err != nil || !r.ran {
-		t.Errorf("a write afterwards: %+v", r)
-	}
-	if r := <-start(ctx); !errors.Is(r.err, context.Canceled) || r.ran {
-		t.Errorf("a write of an ended context: %+v", r)
-	}
-}
-
-// A leader that is cancelled before it leads passes the lead on, and the last one
-// leaves nobody leading.
-func TestWithdrawLeader(t *testing.T) {
-	writes := []*write{{signal: make(chan struct{}, 1)}, {signal: make(chan struct{}, 1)}}
-	c := &committer{busy: true, queue: slices.Clone(writes)}
-	c.mu.Lock()
-	c.passOn()
-	c.mu.Unlock()
-	for i, w := range writes {
-		if !w.leads || len(w.signal) != 1 {
-			t.Fatalf("write %d does not lead", i)
-		}
-		if !c.withdraw(w) {
-			t.Fatalf("write %d is not in the queue", i)
-		}
-	}
-	if c.busy || len(c.queue) != 0 {
-		t.Errorf("busy %v with %d queued", c.busy, len(c.queue))
-	}
-	if c.withdraw(writes[0]) {
-		t.Error("a write was withdrawn twice")
-	}
-}
-
-// A leader waits for the writes of the others in flight, no longer than gatherTime,
-// and not at all when few are in flight.
-func TestGather(t *testing.T) {
-	const ms = time.Millisecond
-	for _, tt := range []struct {
-		name     string
-		inFlight int
-		arrive   []time.Duration // of the writes behind the leader's
-		waited   time.Duration
-		batch    int
-	}{
-		{"alone", 1, nil, 0, 1},
-		{"few", gatherFrom - 1, []time.Duration{ms}, 0, 1},
-		{"many, nobody comes", gatherFrom, nil, gatherTime, 1},
-		{"many, some come", gatherFrom, []time.Duration{0, ms}, gatherTime, 3},
-		{"all are there", gatherFrom, make([]time.Duration, gatherFrom-1), 0, gatherFrom},
-		{"all come in time", gatherFrom, append(make([]time.Duration, gatherFrom-2), ms), ms, gatherFrom},
-		{"one comes late", gatherFrom, append(make([]time.Duration, gatherFrom-2), 3*ms), gatherTime, gatherFrom - 1},
-		{"more than a batch", 2 * maxBatch, append(make([]time.Duration, maxBatch-2), ms), ms, maxBatch},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := &committer{inFlight: func() int { return tt.inFlight }, busy: true, queue: []*write{{}}}
-				for _, at := range tt.arrive {
-					go func() {
-						time.Sleep(at)
-						ctx, cancel := context.WithCancel(t.Context())
-						defer cancel()
-						time.AfterFunc(time.Second, cancel) // nobody commits here
-						_ = c.submit(ctx, nil)
-					}()
-				}
-				if tt.inFlight > 1 && len(tt.arrive) > 0 && tt.arrive[0] == 0 {
-					synctest.Wait()
-				}
-				start := time.Now()
-				c.mu.Lock()
-				c.gather()
-				got, again := len(c.queue), c.enough
-				c.mu.Unlock()
-				if waited := time.Since(start); waited != tt.waited || got != tt.batch || again != nil {
-					t.Errorf("waited %s for %d writes, want %s and %d", waited, got, tt.waited, tt.batch)
-				}
-				time.Sleep(2 * time.Second)
-			})
-		})
-	}
-}
-
 // While a leader waits, its own write stays whatever becomes of its context, and a
 // write behind it is withdrawn or done.
 func TestWithdrawWhileGathering(t *testing.T) {
 	l := openTest(t, Config{})
 	insert := testTable(t, l)
 	entered := make(chan struct{})
-	l.commits.inFlight = sync.OnceValue(func() int { close(entered); return gatherFrom })
+	l.commits.InFlight = sync.OnceValue(func() int { close(entered); return groupcommit.GatherFrom })
 	ctx, cancel := context.WithCancel(t.Context())
 	led, behind := make(chan error, 1), make(chan error, 1)
 	go func() {
-		led <- l.commits.submit(ctx, func() error { _, err := insert.Exec(1); return err })
+		led <- l.commits.Submit(ctx, func() error { _, err := insert.Exec(1); return err })
 	}()
 	<-entered
 	go func() {
-		behind <- l.commits.submit(ctx, func() error { _, err := insert.Exec(2); return err })
+		behind <- l.commits.Submit(ctx, func() error { _, err := insert.Exec(2); return err })
 	}()
 	cancel()
 	if err := <-led; err != nil {
@@ -372,7 +254,7 @@ func TestCancelStorm(t *testing.T) {
 		wg.Go(func() {
 			for i := worker; i < n; i += 16 {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*7%40)*100*time.Microsecond)
-				errs[i] = l.commits.submit(ctx, func() error { _, err := insert.Exec(i); return err })
+				errs[i] = l.commits.Submit(ctx, func() error { _, err := insert.Exec(i); return err })
 				cancel()
 			}
 		})

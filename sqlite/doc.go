@@ -25,6 +25,6 @@
 // nothing of the ledger is in that database.
 //
 // It imports agentic, client, service, internal/savedform, internal/privatefile,
-// internal/filelock for the lock of a request, modernc.org/sqlite (no cgo) and goose
-// for migrations.
+// internal/filelock for the lock of a request, internal/groupcommit for its writes,
+// modernc.org/sqlite (no cgo) and goose for migrations.
 package sqlite

@@ -24,7 +24,7 @@ func (l *Ledger) fillIn(ctx context.Context) error {
 		if err := l.conn.QueryRowContext(ctx, unfilledSQL).Scan(&found); err != nil || !found {
 			return err
 		}
-		if err := l.commits.submit(ctx, f.chunk); err != nil {
+		if err := l.commits.Submit(ctx, f.chunk); err != nil {
 			return err
 		}
 	}

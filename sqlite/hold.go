@@ -94,7 +94,7 @@ func (h *hold) append(ctx context.Context, op string, obs []client.Observation, 
 		}
 	}
 	var n int64
-	err = l.commits.submit(ctx, func() error {
+	err = l.commits.Submit(ctx, func() error {
 		var res sql.Result
 		var err error
 		if r != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agentic-go/agentic/internal/filelock"
+	"github.com/agentic-go/agentic/internal/groupcommit"
 	"github.com/agentic-go/agentic/internal/privatefile"
 	msqlite "modernc.org/sqlite"
 )
@@ -57,7 +58,7 @@ type Ledger struct {
 	load    *sql.Stmt // on readers
 	writer  *sql.DB   // one connection
 	conn    *sql.Conn // that connection
-	commits *committer
+	commits *groupcommit.Committer
 	insert  insertStatements
 	update  updateStatements
 	note    noteStatements
@@ -188,17 +189,32 @@ func (l *Ledger) connect(ctx context.Context) error {
 	}
 	p := preparer{ctx: ctx, on: l.conn}
 	defer func() { l.toClose = p.made }()
-	l.commits = &committer{
-		begin: p.prepare("BEGIN IMMEDIATE"), commit: p.prepare("COMMIT"), rollback: p.prepare("ROLLBACK"),
-		killPoint: l.killPoint,
-		inFlight:  l.locks.InFlight,
-	}
+	begin, commit, rollback := p.prepare("BEGIN IMMEDIATE"), p.prepare("COMMIT"), p.prepare("ROLLBACK")
 	l.insert, l.update, l.note = prepareInsert(&p), prepareUpdate(&p), prepareNote(&p)
+	if p.err != nil {
+		return p.err
+	}
+	// Contexts do not reach SQLite here: an interrupt could come between a commit
+	// and its answer.
+	run := func(s *sql.Stmt) error { _, err := s.Exec(); return err }
+	l.commits = &groupcommit.Committer{
+		Begin:    func() error { return run(begin) },
+		Rollback: func() error { return run(rollback) },
+		Commit: func() error {
+			l.killPoint("sqlite/commit")
+			err := run(commit)
+			if err == nil {
+				l.killPoint("sqlite/committed")
+			}
+			return err
+		},
+		InFlight: l.locks.InFlight,
+	}
 	// A file that may only be read says so now, not when an action is about to run.
-	if _, err := p.exec(l.commits.begin); err != nil {
+	if err := l.commits.Begin(); err != nil {
 		return err
 	}
-	if _, err := p.exec(l.commits.rollback); err != nil {
+	if err := l.commits.Rollback(); err != nil {
 		return err
 	}
 	if err := l.fillIn(ctx); err != nil {
@@ -279,6 +295,7 @@ type access int
 
 const (
 	writes      access = iota
+	unchecked          // writes what foreign keys need not look at
 	reads              // beside a connection that writes
 	standsStill        // nobody writes, and there is no place for files of readers
 	onlyLook           // nothing of the file may change, not even its journal mode
@@ -296,7 +313,9 @@ func dsn(path string, how access) string {
 		"_txlock":       {"immediate"},
 		"_pragma":       {"secure_delete(1)"}, // what is purged is overwritten
 	}
-	if how != writes {
+	if how == unchecked {
+		q.Set("_foreign_keys", "0")
+	} else if how != writes {
 		q.Set("_txlock", "deferred")
 		q.Set("_query_only", "1")
 	}
@@ -320,7 +339,7 @@ func fileURI(path string, q url.Values) string {
 	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// preparer makes statements on a connection and keeps the first error for exec.
+// preparer makes statements on a connection and keeps the first error.
 type preparer struct {
 	ctx  context.Context
 	on   *sql.Conn
@@ -346,11 +365,4 @@ func (p *preparer) close() {
 	for _, s := range p.made {
 		_ = s.Close()
 	}
-}
-
-func (p *preparer) exec(s *sql.Stmt) (sql.Result, error) {
-	if p.err != nil {
-		return nil, p.err
-	}
-	return s.ExecContext(p.ctx)
 }

@@ -33,9 +33,12 @@ type submissions struct {
 	current atomic.Pointer[batch] // the transaction whose turns are given now
 }
 
-// maxBatchAge bounds how long the first of a batch waits for others to run. A
-// batch has no more than maxBatch either.
-const maxBatchAge = 20 * time.Millisecond
+// A batch has at most maxBatch members, and maxBatchAge bounds how long its first
+// one waits for others to run.
+const (
+	maxBatch    = 256
+	maxBatchAge = 20 * time.Millisecond
+)
 
 // submission is one call of Transact.
 type submission struct {

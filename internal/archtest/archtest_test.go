@@ -136,7 +136,7 @@ func TestRulesCanFail(t *testing.T) {
 		{"time without a clock", ruleBans, "a.go", `package agentic; import "time"; var t time.Time`, ""},
 		{"loose decoding", ruleBans, "sqlite/a.go", `package sqlite; import "encoding/json"; var d = json.Unmarshal`, "D1"},
 		{"encoding", ruleBans, "sqlite/a.go", `package sqlite; import "encoding/json"; var e = json.Marshal`, ""},
-		{"decoding of our own", ruleBans, "sqlite/rows.go", `package sqlite; import "encoding/json"; var d = json.NewDecoder`, ""},
+		{"decoding of our own", ruleBans, "internal/savedform/savedform.go", `package savedform; import "encoding/json"; var d = json.NewDecoder`, ""},
 		{"loose decoding in a test", ruleBans, "sqlite/a_test.go", `package sqlite; import "encoding/json"; var d = json.Unmarshal`, ""},
 		{"exit in the command", ruleBans, "internal/cli/a.go", `package cli; import "os"; var e = os.Exit`, ""},
 		{"exit in a library", ruleBans, "sqlite/a.go", `package sqlite; import "os"; var e = os.Exit`, "only the command ends the process"},

@@ -11,18 +11,18 @@ const module = "github.com/agentic-go/agentic"
 // JSON, and a package that is not here may not exist.
 var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
-	"internal/cli": ". client transport internal/deskcmd internal/place internal/ticket internal/demo internal/documents internal/render internal/advice" +
-		" internal/escape internal/inputschema internal/strictjson",
-	"internal/place":       "client sqlite postgres internal/advice internal/escape",
+	"internal/cli": ". client transport reconcile fleet internal/deskcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
+		" internal/render internal/advice internal/escape internal/inputschema internal/strictjson",
+	"internal/place":       "client sqlite postgres fleet internal/advice internal/escape",
 	"internal/demo":        ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
 	"internal/deskcmd":     ". client desk internal/render internal/advice internal/escape",
 	"internal/documents":   ". transport internal/advice",
-	"internal/render":      ". client desk internal/escape",
+	"internal/render":      ". client desk reconcile internal/escape",
 	"internal/advice":      "",
 	"examples/host":        ". client transport sqlite",
 	"examples/publisher":   "service sqlite postgres",
 	"transport":            ". client",
-	"sqlite":               ". client service internal/savedform internal/filelock internal/privatefile",
+	"sqlite":               ". client service internal/savedform internal/filelock internal/groupcommit internal/privatefile",
 	"postgres":             ". client service internal/savedform",
 	"service":              ". internal/strictjson internal/inputschema",
 	"ledgertest":           ". client",
@@ -40,6 +40,7 @@ var arrows = map[string]string{
 	"internal/telemetry":   "internal/escape",
 	"internal/filelock":    "internal/privatefile",
 	"internal/privatefile": "",
+	"internal/groupcommit": "",
 	"internal/archtest":    "",
 	"internal/pgtest":      "", // for tests only
 	"internal/proof":       "", // tests only
@@ -104,12 +105,12 @@ var restricted = map[string]string{
 	"encoding/gob":  "",
 	"database/sql":  "sqlite postgres internal/ticket examples/publisher examples/publisher/before",
 	"syscall":       "transport sqlite internal/filelock internal/privatefile internal/cli internal/demo internal/pgtest",
-	"os":            "sqlite internal/filelock internal/privatefile internal/ticket internal/documents internal/demo internal/cli internal/deskcmd cmd/agentic examples/host internal/pgtest examples/publisher examples/publisher/before",
+	"os":            "sqlite internal/place internal/filelock internal/privatefile internal/ticket internal/documents internal/demo internal/cli internal/deskcmd cmd/agentic examples/host internal/pgtest examples/publisher examples/publisher/before",
 	"os/exec":       "internal/demo internal/pgtest",
 	"io/ioutil":     "",
 	"crypto/rand":   "client internal/pgtest examples/publisher examples/publisher/before",
 	"math/rand":     "client internal/filelock postgres reconcile fleet",
-	"net":           "transport internal/ticket internal/demo examples/publisher examples/publisher/before internal/telemetry",
+	"net":           "transport internal/ticket internal/demo internal/cli examples/publisher examples/publisher/before internal/telemetry",
 	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry",
 	"net/url":       "*",
 	"net/netip":     "*",

@@ -1,14 +1,16 @@
-package sqlite
+// Package groupcommit folds writes that wait into one commit.
+//
+// Not its job: what a transaction is and where. It imports nothing of this module.
+package groupcommit
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"sync"
 	"time"
 )
 
-// committer folds the writes that wait into one commit. There is no goroutine of
+// Committer folds the writes that wait into one commit. There is no goroutine of
 // its own: the first caller leads, and when it is done one of those that came
 // meanwhile leads the next batch, its own write in it. So no caller works for
 // others for ever.
@@ -16,10 +18,13 @@ import (
 // A commit costs its pages and its sync however few writes are in it, and is over
 // before many can gather. So when many requests are in flight a leader waits for
 // others a moment; when few are, a write is committed by its caller at once.
-type committer struct {
-	begin, commit, rollback *sql.Stmt // of the one writing connection
-	killPoint               func(string)
-	inFlight                func() int // requests that are held: each may write soon
+type Committer struct {
+	// Of the one connection that writes. An error of Commit, or of a write, is
+	// followed by Rollback; that one's own error is passed over, since a database may
+	// have rolled back by itself.
+	Begin, Commit, Rollback func() error
+
+	InFlight func() int // those who may write soon
 
 	mu     sync.Mutex
 	busy   bool          // somebody leads, or was told to
@@ -28,34 +33,34 @@ type committer struct {
 	enough chan struct{} // closed when queue gets there, nil when no leader waits
 }
 
-// When gatherFrom requests are in flight, a leader waits until each of them has a
+// GatherFrom and gatherTime: when GatherFrom requests are in flight, a leader waits until each of them has a
 // write in the queue, and at most gatherTime: some of them only sleep between two
 // checks. BenchmarkExecute of internal/proof is the measure. At 64 callers a commit
 // takes 24 writes instead of 3 and an action a quarter less processor time, at 8
 // callers a fifth; below that it gains nothing.
 const (
-	gatherFrom = 8
+	GatherFrom = 8
 	gatherTime = 2 * time.Millisecond
 )
 
 // write is one caller's part of a batch. do may run more than once; the last run
-// counts. An error of do means that SQLite failed, not that the write was refused:
+// counts. An error of do means that the database failed, not that the write was refused:
 // a refusal must leave nothing behind and is kept by the caller's closure.
 type write struct {
 	do     func() error
 	err    error
-	leads  bool          // was told to lead; guarded by committer.mu
+	leads  bool          // was told to lead; guarded by Committer.mu
 	signal chan struct{} // done, or leads
 }
 
 // maxBatch bounds how much is undone when one write of a batch fails.
 const maxBatch = 256
 
-// submit returns when the write is durable, or has failed and left nothing. When
+// Submit returns when the write is durable, or has failed and left nothing. When
 // ctx ends while the write waits in the queue, it is taken out and never runs;
-// once it leads or a batch has it, submit waits for the end, which gatherTime and
-// SQLite's busy timeout bound, so that nobody is told of a cancellation that was a commit.
-func (c *committer) submit(ctx context.Context, do func() error) error {
+// once it leads or a batch has it, Submit waits for the end, which gatherTime and
+// the database's own time limits bound, so that nobody is told of a cancellation that was a commit.
+func (c *Committer) Submit(ctx context.Context, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -95,10 +100,10 @@ func (c *committer) submit(ctx context.Context, do func() error) error {
 
 // gather waits for more writes. The caller leads and has c.mu, which is free while
 // it waits.
-func (c *committer) gather() {
-	n := c.inFlight()
+func (c *Committer) gather() {
+	n := c.InFlight()
 	c.want = min(n, maxBatch)
-	if n < gatherFrom || len(c.queue) >= c.want {
+	if n < GatherFrom || len(c.queue) >= c.want {
 		return
 	}
 	enough := make(chan struct{})
@@ -113,7 +118,7 @@ func (c *committer) gather() {
 }
 
 // withdraw takes a write out of the queue, and passes the lead on if it had it.
-func (c *committer) withdraw(w *write) bool {
+func (c *Committer) withdraw(w *write) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.Index(c.queue, w)
@@ -128,7 +133,7 @@ func (c *committer) withdraw(w *write) bool {
 }
 
 // passOn makes the first of the queue the leader. The caller has c.mu.
-func (c *committer) passOn() {
+func (c *Committer) passOn() {
 	if len(c.queue) == 0 {
 		c.busy = false
 		return
@@ -139,7 +144,7 @@ func (c *committer) passOn() {
 
 // lead commits a batch whose first write is the caller's, tells the others, and
 // gives the lead away.
-func (c *committer) lead(batch []*write) {
+func (c *Committer) lead(batch []*write) {
 	began, err := c.run(batch)
 	if began && err != nil && len(batch) > 1 {
 		// One of them spoiled it for all: each for itself.
@@ -159,24 +164,27 @@ func (c *committer) lead(batch []*write) {
 	c.passOn()
 }
 
-// run makes one transaction of a batch. Contexts do not reach SQLite here: an
-// interrupt could come between a commit and its answer.
-func (c *committer) run(batch []*write) (began bool, err error) {
-	ctx := context.Background()
-	if _, err := c.begin.ExecContext(ctx); err != nil {
+// Waiting is the number of writes that no batch has yet.
+func (c *Committer) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue)
+}
+
+// run makes one transaction of a batch.
+func (c *Committer) run(batch []*write) (began bool, err error) {
+	if err := c.Begin(); err != nil {
 		return false, err
 	}
 	for _, w := range batch {
 		if err := w.do(); err != nil {
-			_, _ = c.rollback.ExecContext(ctx) // fails when SQLite has rolled back by itself
+			_ = c.Rollback()
 			return true, err
 		}
 	}
-	c.killPoint("sqlite/commit")
-	if _, err := c.commit.ExecContext(ctx); err != nil {
-		_, _ = c.rollback.ExecContext(ctx)
+	if err := c.Commit(); err != nil {
+		_ = c.Rollback()
 		return true, err
 	}
-	c.killPoint("sqlite/committed")
 	return true, nil
 }
