@@ -6,9 +6,9 @@
 //
 // Not its job: any decision about a request. Package client has the order of
 // section 6 and package agentic the decisions; an outcome becomes an exit code
-// here and nothing else. It imports the root package, client, transport, sqlite,
-// and of internal advice, demo, documents, escape, inputschema, render, strictjson
-// and ticket.
+// here and nothing else. It imports the root package, client, transport, reconcile,
+// fleet, and of internal advice, demo, documents, escape, inputschema, place, render,
+// strictjson, telemetry and ticket.
 //
 // One command, straight down: Main makes an app of the process; app.run builds
 // the tree of commands (root.go) and gives the arguments to cobra; the command's
@@ -36,6 +36,7 @@ import (
 	"github.com/agentic-go/agentic/internal/documents"
 	"github.com/agentic-go/agentic/internal/place"
 	"github.com/agentic-go/agentic/internal/render"
+	"github.com/agentic-go/agentic/internal/telemetry"
 )
 
 // The exit codes of every command.
@@ -78,6 +79,7 @@ func Main() int {
 		terminal: func() bool {
 			return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 		},
+		live:   func() bool { return term.IsTerminal(int(os.Stderr.Fd())) },
 		forget: func() error { return discardInput(os.Stdin.Fd()) },
 		open:   openPlace,
 	}
@@ -90,13 +92,16 @@ type app struct {
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
 	terminal       func() bool  // a person can be asked: standard input and error are terminals
+	live           func() bool  // standard error is a terminal
 	forget         func() error // drops what was typed before the question
 	open           func(ctx context.Context, p place.Place, o place.Options) (ledger, error)
+
+	telemetry *telemetry.Telemetry // nil is none; see startTelemetry
 
 	json  bool // --json: one JSON value on stdout
 	exit  int  // what the command came to, when it is not an error
 	began bool // the command line was understood, and the command's own function runs
-	mute  bool // standard output is broken
+	mute  bool // nothing more goes to standard output: it is broken, or has the one value
 
 	misused   error  // a wrong command line that asked for help
 	unprinted error  // why a help text or a completion was not printed
@@ -114,6 +119,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.newRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	a.endTelemetry(ctx)
 	if err == nil {
 		err = errors.Join(a.misused, a.unprinted)
 	}

@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "tickets": startService, "counted": counted, "capture": capture,
+			"exits": exits, "tickets": startService, "counted": counted, "capture": capture, "crash": crash,
 		},
 	})
 }
@@ -124,6 +124,21 @@ func startService(ts *testscript.TestScript, neg bool, args []string) {
 	servicesMu.Lock()
 	defer servicesMu.Unlock()
 	services[s.Origin] = s
+}
+
+// crash ORIGIN ID SUBJECT has a host send a request and end before it knows what
+// became of it. The ledger is that of AGENTIC_LEDGER.
+func crash(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: crash ORIGIN ID SUBJECT")
+	}
+	cmd := exec.Command("agentic", "adapter")
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"profile": %s, "openapi": %s, "request_id": %q, "input": {"subject": %q}, "ledger_path": %q, "test_crash_after_submit": true}`,
+		ticket.Profile(args[0]), ticket.OpenAPI(args[0]), args[1], args[2], ts.Getenv("AGENTIC_LEDGER")))
+	out, err := cmd.CombinedOutput()
+	if failed, ok := errors.AsType[*exec.ExitError](err); !ok || failed.ExitCode() != exitCrashed {
+		ts.Fatalf("%v: %s", err, out)
+	}
 }
 
 // counted POSTS TICKETS compares the service's own counts.

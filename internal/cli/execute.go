@@ -15,7 +15,7 @@ import (
 )
 
 // newClient makes the client of one request to one origin.
-func (a *app) newClient(l ledger, origin string, h http.Header, reach *reachFlags, lf *ledgerFlags, more ...func(*client.Config)) (*client.Client, error) {
+func (a *app) newClient(l client.Ledger, origin string, h http.Header, reach *reachFlags, lf *ledgerFlags, more ...func(*client.Config)) (*client.Client, error) {
 	t, err := reach.transport(origin, h)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (a *app) newClient(l ledger, origin string, h http.Header, reach *reachFlag
 	for _, change := range more {
 		change(&cfg)
 	}
-	return client.New(cfg)
+	return client.New(a.instrumented(cfg))
 }
 
 // observe shows progress on stderr.

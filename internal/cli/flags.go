@@ -83,15 +83,17 @@ func (a *app) header(specs []string) (http.Header, error) {
 // transport makes the transport of approved origins. The header goes to the one
 // origin only; with "" it goes nowhere.
 func (f *reachFlags) transport(origin string, h http.Header) (*transport.Transport, error) {
+	return f.transportTo(map[string]http.Header{origin: h})
+}
+
+// transportTo is transport with the header of each origin.
+func (f *reachFlags) transportTo(headers map[string]http.Header) (*transport.Transport, error) {
 	t, err := transport.New(transport.Config{
 		Origins:       f.approve,
 		AllowLoopback: f.allowLoopback,
 		UserAgent:     "agentic/" + strings.Trim(version().Version, "()"),
 		Credentials: func(_ context.Context, c transport.Credential) (http.Header, error) {
-			if origin == "" || c.Origin != origin {
-				return nil, nil
-			}
-			return h, nil
+			return headers[c.Origin], nil
 		},
 	})
 	if e, ok := errors.AsType[*client.OriginError](err); ok {
@@ -113,8 +115,12 @@ type ledgerFlags struct {
 
 const defaultScope = "default"
 
+func placeFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "ledger", "", "the ledger, a file or postgres://USER@HOST/DATABASE (`FILE|URL`, default $AGENTIC_LEDGER, else agentic/ledger.db in $XDG_STATE_HOME or ~/.local/state)")
+}
+
 func (f *ledgerFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.path, "ledger", "", "the ledger, a file or postgres://USER@HOST/DATABASE (`FILE|URL`, default $AGENTIC_LEDGER, else agentic/ledger.db in $XDG_STATE_HOME or ~/.local/state)")
+	placeFlag(cmd, &f.path)
 	cmd.Flags().StringVar(&f.principal, "principal", defaultScope, "`NAME` of the principal whose requests these are")
 	cmd.Flags().StringVar(&f.environment, "environment", defaultScope, "`NAME` of the environment these requests belong to")
 	complete(cmd, "principal")
@@ -160,43 +166,49 @@ func (f *ledgerFlags) args() string {
 }
 
 // ledger is an open ledger. What it says is durable when it says it, so an error of
-// Close changes nothing.
-type ledger interface {
-	client.Ledger
-	Close() error
+// close changes nothing.
+type ledger struct {
+	client.DeskLedger
+	close func() error
+	at    *place.Ledger
 }
 
 func openPlace(ctx context.Context, p place.Place, o place.Options) (ledger, error) {
 	l, err := p.Open(ctx, o)
 	if err != nil {
-		return nil, err // and no *place.Ledger that is nil
+		return ledger{}, err
 	}
-	return l, nil
+	return ledger{l, l.Close, l}, nil
 }
 
 // openLedger opens the ledger, and makes a file when it is not there.
 func (a *app) openLedger(ctx context.Context, flag string) (ledger, error) {
-	p, err := place.Find(flag, a.lookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	return a.open(ctx, p, place.Options{})
+	return a.openAt(ctx, flag, place.Options{})
 }
 
-// openSavedLedger opens a ledger that has to be there: a mistyped name must not
-// look like a ledger without requests. With readOnly nothing of it is changed.
+// openSavedLedger opens a ledger that has to be there. With readOnly nothing of it is
+// changed.
 func (a *app) openSavedLedger(ctx context.Context, flag string, readOnly bool) (ledger, error) {
+	return a.openAt(ctx, flag, place.Options{MustExist: true, ReadOnly: readOnly})
+}
+
+func (a *app) openAt(ctx context.Context, flag string, o place.Options) (ledger, error) {
 	p, err := place.Find(flag, a.lookupEnv)
 	if err != nil {
-		return nil, err
+		return ledger{}, err
 	}
-	return a.open(ctx, p, place.Options{MustExist: true, ReadOnly: readOnly})
+	if !o.ReadOnly {
+		if o, err = a.ledgerOptions(o); err != nil {
+			return ledger{}, err
+		}
+	}
+	return a.open(ctx, p, o)
 }
 
 // closeLedger says on stderr alone that a ledger did not close well: the result may
 // be printed already, and its exit code stands.
 func (a *app) closeLedger(l ledger) {
-	if err := l.Close(); err != nil {
+	if err := l.close(); err != nil {
 		a.say("the ledger did not close well, which changes nothing of what it has saved: %s", escape.Terminal(render.OneLine(err.Error())))
 	}
 }

@@ -111,20 +111,15 @@ func TestLedgerDoesNotClose(t *testing.T) {
 		a := testApp(&out, &diag)
 		a.open = func(ctx context.Context, p place.Place, o place.Options) (ledger, error) {
 			l, err := openPlace(ctx, p, o)
-			return unclosable{l}, err
+			inner := l.close
+			l.close = func() error { return errors.Join(inner(), errors.New("\x1bno space left")) }
+			return l, err
 		}
 		code := a.run(t.Context(), append(tt.args, "--ledger", path, "--json"))
 		if code != tt.exit || strings.Count(out.String(), "\n") != 1 || !strings.Contains(diag.String(), `did not close well, which changes nothing of what it has saved: \x1bno space left`) {
 			t.Errorf("%s: exit code %d, stdout %s, stderr %s", tt.args, code, out.String(), diag.String())
 		}
 	}
-}
-
-// unclosable is a ledger whose end fails.
-type unclosable struct{ ledger }
-
-func (l unclosable) Close() error {
-	return errors.Join(l.ledger.Close(), errors.New("\x1bno space left"))
 }
 
 // brokenPipe is a standard output that nobody reads.
@@ -185,7 +180,7 @@ func TestWaitingIsSaid(t *testing.T) {
 func TestScopeIsChecked(t *testing.T) {
 	for _, n := range []int{maxScopeBytes, maxScopeBytes + 1} {
 		f := ledgerFlags{principal: strings.Repeat("p", n), environment: "e\xff"[:1+n-maxScopeBytes]}
-		_, err := client.New(client.Config{Ledger: unclosable{}, Transport: noTransport{}, Scope: f.scope()})
+		_, err := client.New(client.Config{Ledger: ledger{}, Transport: noTransport{}, Scope: f.scope()})
 		if got := f.check(); (got == nil) != (err == nil) {
 			t.Errorf("%d bytes: %v here and %v there", n, got, err)
 		}

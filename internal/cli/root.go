@@ -47,8 +47,8 @@ func (a *app) newRoot() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.began = true }
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.newDemo(), a.newServe(), a.newRun(), a.newPrepare(), a.newResume(), a.newRequests(),
-		a.newValidate(), a.newReceipt(), a.newAdapter(), a.newVersion())
+	root.AddCommand(a.newDemo(), a.newServe(), a.newRun(), a.newPrepare(), a.newResume(), a.desk().Requests(), a.newLedger(),
+		a.newWork(), a.newReconcile(), a.newValidate(), a.newReceipt(), a.newAdapter(), a.newVersion())
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

@@ -23,7 +23,7 @@ import (
 // testApp is the command in this process, without a terminal.
 func testApp(stdout, stderr io.Writer) *app {
 	return &app{stdout: stdout, stderr: stderr, lookupEnv: os.LookupEnv, terminal: func() bool { return false },
-		forget: func() error { return nil }, open: openPlace}
+		forget: func() error { return nil }, open: openPlace, live: func() bool { return false }}
 }
 
 // runHere runs the command in this process.

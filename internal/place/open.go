@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/fleet"
 	"github.com/agentic-go/agentic/postgres"
 	"github.com/agentic-go/agentic/sqlite"
 )
@@ -23,6 +24,10 @@ type Options struct {
 	// ReadOnly opens a file for looking at. A database has no such mode: there the
 	// caller only reads.
 	ReadOnly bool
+
+	// Conns is how many connections a database is used with when its URL does not
+	// say (pool_max_conns). Zero is pgx's own number.
+	Conns int
 
 	Logger *slog.Logger // nil discards
 	Lost   func(n int)  // postgres.LedgerConfig.Lost
@@ -76,7 +81,7 @@ func (p Place) absent() bool {
 }
 
 func (p Place) openPostgres(ctx context.Context, o Options) (_ *Ledger, err error) {
-	pool, err := p.pool()
+	pool, err := p.pool(o.Conns)
 	if err != nil {
 		return nil, p.failure("open", err)
 	}
@@ -86,11 +91,20 @@ func (p Place) openPostgres(ctx context.Context, o Options) (_ *Ledger, err erro
 		}
 	}()
 	c := postgres.LedgerConfig{Pool: pool, Schema: p.schema, Logger: o.Logger, Lost: o.Lost}
+	queued := false
+	if !o.ReadOnly {
+		if queued, err = fleet.Migrated(ctx, pool, p.schema); err != nil {
+			return nil, p.failure("open", err)
+		}
+	}
+	if queued {
+		c.Enqueue = fleet.Enqueuer(p.schema)
+	}
 	l, err := postgres.OpenLedger(ctx, c)
 	if err != nil {
 		return nil, p.failure("open", err)
 	}
-	return &Ledger{DeskLedger: l, Postgres: l, Pool: pool, Schema: p.schema}, nil
+	return &Ledger{DeskLedger: l, Postgres: l, Pool: pool, Schema: p.schema, Queued: queued}, nil
 }
 
 // failure makes the error of something that was done at this place.

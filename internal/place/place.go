@@ -19,6 +19,7 @@ import (
 type Place struct {
 	path   string          // of a SQLite file, or
 	config *pgxpool.Config // the database, and
+	sized  bool            // with a number of connections, and
 	schema string          // the schema in it, and
 	shown  string          // its URL without the password
 }
@@ -153,12 +154,17 @@ func parseURL(text string) (Place, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "agentic"
 	}
-	return Place{config: config, schema: schema, shown: shown}, nil
+	return Place{config: config, sized: q.Has("pool_max_conns"), schema: schema, shown: shown}, nil
 }
 
-// pool makes the connections of a command. They are opened when they are needed.
-func (p Place) pool() (*pgxpool.Pool, error) {
-	return pgxpool.NewWithConfig(context.Background(), p.config.Copy())
+// pool makes the connections of a command, conns at most unless that is 0 or the URL
+// says how many. They are opened when they are needed.
+func (p Place) pool(conns int) (*pgxpool.Pool, error) {
+	config := p.config.Copy()
+	if conns > 0 && !p.sized {
+		config.MaxConns = int32(conns)
+	}
+	return pgxpool.NewWithConfig(context.Background(), config)
 }
 
 // command is a command about this place, to copy.
