@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/deskcmd"
+	"github.com/agentic-go/agentic/internal/render"
+)
+
+// desk makes the commands of package deskcmd, whose host this command is.
+func (a *app) desk() *deskcmd.Commands { return deskcmd.New(deskHost{a}, deskOutput{a}) }
+
+// deskHost is the app as deskcmd sees it.
+type deskHost struct{ *app }
+
+func (h deskHost) Group(cmd *cobra.Command) { h.asGroup(cmd) }
+
+func (h deskHost) Leaf(cmd *cobra.Command, args int, names string) {
+	cmd.Args = arguments(args, args, names)
+	if args > 0 {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	h.jsonFlag(cmd)
+}
+
+func (h deskHost) Place(cmd *cobra.Command) deskcmd.Place {
+	p := &deskPlace{app: h.app}
+	p.ledgerFlags.add(cmd)
+	return p
+}
+
+func (h deskHost) Reach(cmd *cobra.Command, p deskcmd.Place) deskcmd.Reach {
+	r := &deskReach{deskPlace: p.(*deskPlace)}
+	r.reachFlags.add(cmd)
+	return r
+}
+
+// By is AGENTIC_BY, or the user's name at this host.
+func (h deskHost) By() string {
+	if name, _ := h.lookupEnv("AGENTIC_BY"); name != "" {
+		return name
+	}
+	u, err := user.Current()
+	if err != nil || u.Username == "" {
+		return ""
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return u.Username
+	}
+	return u.Username + "@" + host
+}
+
+// deskPlace is where --ledger, --principal and --environment point.
+type deskPlace struct {
+	*app
+	ledgerFlags
+}
+
+func (p *deskPlace) Check() error {
+	p.ledgerArgs = p.args()
+	return p.check()
+}
+
+func (p *deskPlace) Scope() client.Scope { return p.scope() }
+
+func (p *deskPlace) Args() string { return p.args() }
+
+func (p *deskPlace) Open(ctx context.Context, readOnly bool) (client.DeskLedger, func(), error) {
+	l, err := p.openSavedLedger(ctx, p.path, readOnly)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, func() { p.closeLedger(l) }, nil
+}
+
+func (p *deskPlace) Unsettled(err error, requestID string) error {
+	return unsettled(err, requestID, false, true)
+}
+
+// deskReach is where --approve and the other flags of reachFlags let requests go.
+type deskReach struct {
+	*deskPlace
+	reachFlags
+	header http.Header
+}
+
+func (r *deskReach) Check() (err error) {
+	r.reachArgs = r.reachFlags.args()
+	if r.header, err = r.app.header(r.headers); err != nil {
+		return err
+	}
+	_, err = r.transport("", nil) // wrong flags come before a missing ledger
+	return err
+}
+
+func (r *deskReach) Client(l client.Ledger, origin string) (*client.Client, error) {
+	return r.newClient(l, origin, r.header, &r.reachFlags, &r.ledgerFlags)
+}
+
+func (r *deskReach) Settle(execute func() (client.Result, error)) error {
+	return r.settle(true, execute)
+}
+
+func (r *deskReach) SendCommand(requestID string) string {
+	return r.resumeCommand(requestID, " --send")
+}
+
+// deskOutput is what deskcmd writes to.
+type deskOutput struct{ *app }
+
+func (o deskOutput) JSON() bool { return o.json }
+
+func (o deskOutput) Print(b []byte) error { return o.print(b) }
+
+func (o deskOutput) Say(format string, args ...any) { o.say(format, args...) }
+
+func (o deskOutput) Terminal() bool { return o.terminal() }
+
+func (o deskOutput) Ask(ctx context.Context, shown []byte, question, declined string) error {
+	return o.ask(ctx, shown, question, advice.New("declined", errors.New(declined), "Run it again and answer y if you agree."))
+}
+
+func (o deskOutput) Progress(done, total int) {
+	if total == 0 {
+		_, _ = fmt.Fprint(o.stderr, "\r\x1b[K") // progress is not worth an error
+		return
+	}
+	o.bar(done, total)
+}
+
+// writeRecord prints a request that this very command has saved: its input was
+// typed here, so nothing is redacted.
+func (a *app) writeRecord(rec *client.Record, unchecked string) error {
+	r := render.NewRecord(rec)
+	r.Unchecked = unchecked
+	if a.json {
+		return a.writeJSON(r)
+	}
+	return a.print(r.Text())
+}
