@@ -43,7 +43,7 @@ type Config struct {
 	Concurrency int // executions at once, of all scopes; 0 is 8
 
 	// PollOnly does without LISTEN, which a pooler that shares sessions between
-	// transactions does not carry. Jobs are then found once a second.
+	// transactions does not carry. Jobs are then found a little later.
 	PollOnly bool
 
 	// Grace is how long Run lets executions go on after its context has ended; 0 is
@@ -73,6 +73,11 @@ const (
 
 	// sweepPage bounds one transaction of a sweep.
 	sweepPage = 500
+
+	// fetchInterval is how often River looks for jobs that it put off for a moment, as
+	// for the rate of an origin: not much less often than an origin's default limits
+	// let executions begin.
+	fetchInterval = 250 * time.Millisecond
 
 	// stopTime is how long cancelled executions may take to write down what they
 	// saw, and River to write down its jobs.
@@ -129,7 +134,7 @@ func (f *Fleet) client(work context.Context) (*river.Client[pgx.Tx], error) {
 	}
 	c, err := river.NewClient(riverpgxv5.New(f.cfg.Pool), &river.Config{
 		Schema: f.cfg.Schema, Queues: queues, Workers: workers, PollOnly: f.cfg.PollOnly,
-		JobTimeout: f.cfg.Rescue, RescueStuckJobsAfter: f.cfg.Rescue, CompletedJobRetentionPeriod: time.Hour,
+		FetchPollInterval: fetchInterval, JobTimeout: f.cfg.Rescue, RescueStuckJobsAfter: f.cfg.Rescue, CompletedJobRetentionPeriod: time.Hour,
 		Logger: slog.New(namesAndNumbers{f.cfg.Logger.Handler()}),
 	})
 	if err != nil {

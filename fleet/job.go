@@ -78,8 +78,11 @@ func Enqueuer(schema string) func(context.Context, pgx.Tx, []postgres.Due) error
 		if err != nil {
 			return fmt.Errorf("fleet: %w", err)
 		}
-		jobs := make([]river.InsertManyParams, len(due))
+		jobs, now := make([]river.InsertManyParams, len(due)), time.Now()
 		for i, d := range due {
+			if !d.At.After(now) {
+				d.At = time.Time{} // River waits for its scheduler with any other time
+			}
 			jobs[i] = river.InsertManyParams{
 				Args: jobArgs{[]byte(d.Scope.Principal), []byte(d.Scope.Environment), d.RequestID, d.Entries},
 				InsertOpts: &river.InsertOpts{
