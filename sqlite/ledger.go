@@ -110,9 +110,9 @@ const sameIntentSQL = `intent = ?18 AND principal = ?1 AND environment = ?2 AND 
     AND (` + openSQL + ` OR (outcome = 'succeeded' OR settled = 'attest-succeeded') AND seen_at > ?21)`
 
 // insertStatements bind a new request. What the guard refuses gets no fence, which no
-// row may lack, so that IGNORE leaves it out as it does a bound ID: with the question
-// in WHERE instead, SQLite would copy the row into a table of its own first, which
-// costs a third more than the whole guard.
+// row may lack, so that IGNORE leaves it out as it does a bound ID. With the question
+// in a WHERE instead, SQLite first copies the row into a table of its own, and the
+// ledger's part of an action takes an eighth more processor time.
 type insertStatements struct{ snapshot, request, found, earlier *sql.Stmt }
 
 func prepareInsert(p *preparer) insertStatements {
