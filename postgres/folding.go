@@ -22,8 +22,9 @@ type folder[M any] struct {
 	pool  *pgxpool.Pool
 	slots int
 
-	// write makes one transaction of a batch and leaves in each member what it came
-	// to. It may run more than once for a member; the last run counts.
+	// write makes one transaction of a batch, whose order it may change, and leaves in
+	// each member what it came to. It may run more than once for a member; the last run
+	// counts.
 	write func(ctx context.Context, conn *pgx.Conn, batch []*M) error
 
 	// apart says that two members must not be in one batch. Nil is never.
@@ -175,8 +176,8 @@ func (f *folder[M]) run(conn *pgx.Conn, batch []*waiter[M]) {
 		return
 	}
 	// One of them spoiled it for all: each for itself.
-	for i, w := range batch {
-		w.err = wrapBroken(conn, f.write(ctx, conn, members[i:i+1]))
+	for _, w := range batch {
+		w.err = wrapBroken(conn, f.write(ctx, conn, []*M{w.member}))
 	}
 }
 

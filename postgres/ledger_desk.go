@@ -219,7 +219,8 @@ func (l *Ledger) purgeSnapshots(ctx context.Context) (n int, err error) {
 }
 
 // lostJob is how long a request is overdue before the job that was made for it
-// counts as lost.
+// counts as lost. What is swept so late has its NextCheck moved, so that the new job
+// has as long.
 const lostJob = 15 * time.Minute
 
 // Sweep makes jobs for what has none for its state and is due: of hosts that
@@ -250,23 +251,25 @@ func (l *Ledger) Sweep(ctx context.Context, scopes []client.Scope, limit int) (i
 	return len(due), nil
 }
 
-func (l *Ledger) sweep(ctx context.Context, tx pgx.Tx, scopes []client.Scope, limit int) ([]Due, error) {
-	var principals, environments [][]byte
-	for _, s := range scopes {
-		principals, environments = append(principals, []byte(s.Principal)), append(environments, []byte(s.Environment))
-	}
-	rows, err := tx.Query(ctx, l.named(`
+const sweepSQL = `
 WITH t AS MATERIALIZED (SELECT coalesce($1::timestamptz, clock_timestamp()) AS now), v AS MATERIALIZED (
-	SELECT r.key FROM {schema}.ledger_request r
-	WHERE `+isOpen+` AND r.next_check <= (SELECT now FROM t) AND (r.lease_until IS NULL OR r.lease_until <= clock_timestamp())
+	SELECT r.key, r.next_check <= (SELECT now FROM t) - $2::bigint * interval '1 microsecond' AS late FROM {schema}.ledger_request r
+	WHERE ` + isOpen + ` AND r.next_check <= (SELECT now FROM t) AND (r.lease_until IS NULL OR r.lease_until <= clock_timestamp())
 		AND (r.queued_for <> r.entries OR r.next_check <= (SELECT now FROM t) - $2::bigint * interval '1 microsecond')
 		AND (r.principal, r.environment) IN (SELECT * FROM unnest($3::bytea[], $4::bytea[]))
 	ORDER BY r.next_check LIMIT $5::bigint FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE {schema}.ledger_request r
-SET queued_for = r.entries, next_check = CASE WHEN r.queued_for = r.entries THEN (SELECT now FROM t) ELSE r.next_check END
+SET queued_for = r.entries, next_check = CASE WHEN v.late THEN (SELECT now FROM t) ELSE r.next_check END
 FROM v WHERE r.key = v.key
-RETURNING r.principal, r.environment, r.request_id, r.origin, r.next_check, r.entries`),
+RETURNING r.principal, r.environment, r.request_id, r.origin, r.next_check, r.entries`
+
+func (l *Ledger) sweep(ctx context.Context, tx pgx.Tx, scopes []client.Scope, limit int) ([]Due, error) {
+	var principals, environments [][]byte
+	for _, s := range scopes {
+		principals, environments = append(principals, []byte(s.Principal)), append(environments, []byte(s.Environment))
+	}
+	rows, err := tx.Query(ctx, l.named(sweepSQL),
 		l.now(), lostJob.Microseconds(), principals, environments, int64(limit))
 	if err != nil {
 		return nil, err

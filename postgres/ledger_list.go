@@ -64,7 +64,7 @@ func (w *where) scope(principal, environment *string) {
 
 // listSQL has only the conditions that are asked for, so that each can use its index.
 func (l *Ledger) listSQL(f *client.Filter) (string, []any) {
-	var w where
+	w := where{conditions: []string{"true"}}
 	now := `statement_timestamp()`
 	if l.clock != nil {
 		w.args = append(w.args, l.now())

@@ -6,10 +6,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/pgtest"
 	"github.com/agentic-go/agentic/postgres"
 	"github.com/agentic-go/agentic/service"
@@ -119,5 +122,67 @@ func TestServingRoleHasFewRights(t *testing.T) {
 	d.advance(t, 3*window)
 	if n, err := s.Sweep(t.Context(), window, 10); err != nil || n != (service.Swept{Expired: 1, Deleted: 1}) {
 		t.Errorf("Sweep: %+v, %v", n, err)
+	}
+}
+
+// The rights in the package's documentation are enough for a ledger.
+func TestHostRoleHasFewRights(t *testing.T) {
+	t.Parallel()
+	d := newLedgerDatabase(t, pgtest.Shared(t))
+	c := d.config(t, 2)
+	role := "host_" + c.ConnConfig.Database
+	d.exec(t, `CREATE ROLE `+role+` LOGIN;
+		GRANT USAGE ON SCHEMA agentic TO `+role+`;
+		GRANT SELECT ON agentic.ledger_migration TO `+role+`;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON agentic.ledger_snapshot, agentic.ledger_request, agentic.ledger_entry, agentic.ledger_note TO `+role)
+	t.Cleanup(func() { d.exec(t, `DROP OWNED BY `+role+`; DROP ROLE `+role) })
+	c.ConnConfig.User = role
+	pool := d.newPool(t, c)
+	l := d.openLedger(t, pool, nil)
+	b := bindingOf("request-1")
+	h := begin(t, l, b)
+	if err := h.Finish(t.Context(), exchanges, receiptOf(b, agentic.Unknown)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AddNote(t.Context(), b.Scope, b.RequestID, client.Note{By: "ann", Verb: client.Abandon, Reason: "too old"}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := l.Purge(t.Context(), client.PurgeOptions{Before: time.Now().Add(time.Hour), Apply: true}); err != nil || p.Requests != 1 || p.Snapshots != 2 {
+		t.Errorf("Purge: %+v, %v", p, err)
+	}
+	if found, err := postgres.CheckLedger(t.Context(), pool, ""); err != nil || levels(t, found)["rights"] != postgres.OK {
+		t.Errorf("CheckLedger: %+v, %v", found, err)
+	}
+}
+
+func TestLedgerNeedsItsTables(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t, pgtest.Shared(t)) // those of a store
+	open := func(c postgres.LedgerConfig) error {
+		_, err := postgres.OpenLedger(t.Context(), c)
+		return err
+	}
+	if err := open(postgres.LedgerConfig{Pool: d.admin}); !errors.Is(err, postgres.ErrNotMigrated) || !errors.Is(err, client.ErrLedger) {
+		t.Errorf("no tables: %v", err)
+	}
+	if err := postgres.MigrateLedger(t.Context(), d.admin, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.MigrateLedger(t.Context(), d.admin, ""); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+	newStore(t, d.admin)
+	d.openLedger(t, d.admin, nil)
+	d.exec(t, `INSERT INTO agentic.ledger_migration (version_id, is_applied) VALUES (99, true)`)
+	if err := open(postgres.LedgerConfig{Pool: d.admin}); !errors.Is(err, postgres.ErrNewer) || !errors.Is(err, client.ErrLedger) {
+		t.Errorf("newer tables: %v", err)
+	}
+	for _, c := range []postgres.LedgerConfig{{}, {Pool: d.admin, Lease: time.Millisecond}, {Pool: d.admin, Schema: "pg_x"}, {Pool: d.newPool(t, d.config(t, 1))}} {
+		if err := open(c); !errors.Is(err, client.ErrLedger) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

@@ -92,8 +92,13 @@ func TestLostAnswer(t *testing.T) {
 
 func muted(t *testing.T) (*database, *fault) {
 	d, f := newDatabase(t, pgtest.Shared(t)), &fault{}
-	d.wrap = func(c net.Conn) net.Conn { return &mute{Conn: c, fault: f} }
+	d.muteOn(f)
 	return d, f
+}
+
+// muteOn has connections lose the answers to the messages that f chooses.
+func (d *database) muteOn(f *fault) {
+	d.wrap = func(c net.Conn) net.Conn { return &mute{Conn: c, fault: f} }
 }
 
 func testLostAnswer[Tx any](t *testing.T, d *database, f *fault, s service.Store[Tx], insert func(context.Context, Tx, string) error) {
