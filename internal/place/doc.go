@@ -9,5 +9,5 @@
 // no tables in PostgreSQL unless Migrate is called.
 //
 // It imports client, sqlite, postgres, fleet, internal/advice and internal/escape,
-// pgx for the connections, and database/sql to look at a SQLite file.
+// and pgx for the connections.
 package place
