@@ -44,6 +44,7 @@ var arrows = map[string]string{
 	"internal/archtest":    "",
 	"internal/pgtest":      "", // for tests only
 	"internal/proof":       "", // tests only
+	"internal/proof/hosts": "", // tests only
 
 	"examples/publisher/before": "", // as a publisher was before
 }
