@@ -20,6 +20,7 @@ var arrows = map[string]string{
 	"internal/render":      ". client desk reconcile internal/escape",
 	"internal/advice":      "",
 	"examples/host":        ". client transport sqlite",
+	"examples/fleet":       ". client transport postgres reconcile fleet desk",
 	"examples/publisher":   "service sqlite postgres",
 	"transport":            ". client",
 	"sqlite":               ". client service internal/savedform internal/filelock internal/groupcommit internal/privatefile",
@@ -51,7 +52,7 @@ var arrows = map[string]string{
 
 // top has the packages that wire parts together. Tests of other packages may
 // import anything of this module but these, unless the package is pure.
-const top = "cmd/agentic internal/cli internal/demo examples/host examples/publisher examples/publisher/before"
+const top = "cmd/agentic internal/cli internal/demo examples/host examples/fleet examples/publisher examples/publisher/before"
 
 // pure has the packages that only map values to values: no clock, file, socket,
 // database or goroutine, in nothing they import from here either. Their tests
@@ -67,7 +68,7 @@ var restricted = map[string]string{
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"github.com/santhosh-tekuri/jsonschema/v6": "internal/inputschema",
 	"modernc.org/sqlite":                       "sqlite examples/publisher examples/publisher/before",
-	"github.com/jackc/pgx/v5":                  "postgres internal/place internal/ticket internal/pgtest examples/publisher examples/publisher/before fleet",
+	"github.com/jackc/pgx/v5":                  "postgres internal/place internal/ticket internal/pgtest examples/fleet examples/publisher examples/publisher/before fleet",
 	"github.com/pressly/goose/v3":              "sqlite postgres",
 	"github.com/spf13/cobra":                   "internal/cli internal/deskcmd",
 	"github.com/spf13/pflag":                   "internal/cli",
@@ -100,13 +101,13 @@ var restricted = map[string]string{
 	"plugin":        "",
 	"expvar":        "",
 	"log":           "internal/cli", // to silence net/http
-	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host service examples/publisher examples/publisher/before reconcile internal/telemetry fleet",
+	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host examples/fleet service examples/publisher examples/publisher/before reconcile internal/telemetry fleet",
 	"testing":       "storetest ledgertest internal/pgtest",
 	"encoding/json": "internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before internal/telemetry",
 	"encoding/gob":  "",
 	"database/sql":  "sqlite postgres internal/ticket examples/publisher examples/publisher/before",
-	"syscall":       "transport sqlite internal/filelock internal/privatefile internal/cli internal/demo internal/pgtest",
-	"os":            "sqlite internal/place internal/filelock internal/privatefile internal/ticket internal/documents internal/demo internal/cli internal/deskcmd cmd/agentic examples/host internal/pgtest examples/publisher examples/publisher/before",
+	"syscall":       "transport sqlite internal/filelock internal/privatefile internal/cli internal/demo internal/pgtest examples/fleet",
+	"os":            "sqlite internal/place internal/filelock internal/privatefile internal/ticket internal/documents internal/demo internal/cli internal/deskcmd cmd/agentic examples/host examples/fleet internal/pgtest examples/publisher examples/publisher/before",
 	"os/exec":       "internal/demo internal/pgtest",
 	"io/ioutil":     "",
 	"crypto/rand":   "client internal/pgtest examples/publisher examples/publisher/before",
@@ -148,9 +149,9 @@ var bans = []ban{
 		"no proxy from the environment"},
 	{"net/http", "DefaultServeMux Handle HandleFunc ListenAndServe ListenAndServeTLS", "*", "",
 		"a server has its own mux and time limits"},
-	{"os", "Exit", "*", "cmd/agentic internal/cli examples/host examples/publisher examples/publisher/before",
+	{"os", "Exit", "*", "cmd/agentic internal/cli examples/host examples/fleet examples/publisher examples/publisher/before",
 		"only the command ends the process"},
-	{"os", "Stdin Stdout Stderr", "*", "cmd/agentic internal/cli examples/host examples/publisher examples/publisher/before",
+	{"os", "Stdin Stdout Stderr", "*", "cmd/agentic internal/cli examples/host examples/fleet examples/publisher examples/publisher/before",
 		"only the command reads and writes the terminal"},
 	{"fmt", "Print Printf Println", "*", "examples/host",
 		"print to the writer that was given"},
