@@ -94,7 +94,7 @@ func (x *beginning) run(ctx context.Context) error {
 		}
 		switch {
 		case err != nil && retryable(err):
-			if trouble.since() > max(retryTime, time.Until(x.until)) {
+			if trouble.since() > retryTime && time.Now().After(x.until) {
 				return err
 			}
 			if ended := trouble.sleep(ctx); ended != nil {
@@ -258,7 +258,6 @@ func (x *beginning) insert(ctx context.Context) (bool, error) {
 	r := &row{id: m.id, fence: 1, holder: x.holder, record: client.Record{Binding: *b, State: client.Prepared, CreatedAt: m.created, SeenAt: m.created}}
 	rec := &r.record
 	rec.Fresh, rec.Guard = false, client.Guard{}
-	rec.Input, rec.Profile.Body, rec.OpenAPI.Body = bytes.Clone(b.Input), bytes.Clone(b.Profile.Body), bytes.Clone(b.OpenAPI.Body)
 	if m.attempt {
 		rec.State, rec.AttemptedAt = client.Attempted, m.created
 	}
@@ -362,7 +361,7 @@ func (x *beginning) take(ctx context.Context) (bool, error) {
 }
 
 func (l *Ledger) writeTakings(ctx context.Context, conn *pgx.Conn, batch []*taking) error {
-	slices.SortFunc(batch, func(a, b *taking) int { return cmp.Or(bytes.Compare(a.key[:], b.key[:])) })
+	slices.SortFunc(batch, func(a, b *taking) int { return bytes.Compare(a.key[:], b.key[:]) })
 	byKey := make(map[requestKey]*taking, len(batch))
 	var keys [][]byte
 	var fences, holders, entries, notes, checks, leases []int64

@@ -191,31 +191,27 @@ SELECT (SELECT count(*) FROM u), (SELECT count(*) FROM e)`, n+1, n+2))
 	return requests, entries, err
 }
 
-// purgeSnapshots removes the documents that no request needs. Only while there are
-// any, new requests wait for it: a statement that binds one and has found its
-// documents must have committed, or find them gone.
+// purgeSnapshots removes the documents that no request needs. It condemns them first,
+// so that whoever binds a request from then on saves them again, or takes the
+// sentence back. Those who did not see that yet are waited for, which is all that
+// others notice of it. What is still not needed then is removed.
 func (l *Ledger) purgeSnapshots(ctx context.Context) (n int, err error) {
 	const unneeded = `NOT EXISTS (SELECT FROM {schema}.ledger_request r WHERE r.profile_digest = s.digest)
 	AND NOT EXISTS (SELECT FROM {schema}.ledger_request r WHERE r.openapi_digest = s.digest)`
-	var digests []string
-	if err := l.onConn(ctx, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, l.named(`SELECT s.digest FROM {schema}.ledger_snapshot s WHERE `+unneeded))
-		if err == nil {
-			digests, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		}
-		return err
-	}); err != nil || len(digests) == 0 {
-		return 0, err
-	}
-	err = l.inOwnTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, l.named(`LOCK TABLE {schema}.ledger_request IN SHARE MODE`)); err != nil {
+	for _, sql := range []string{
+		`UPDATE {schema}.ledger_snapshot s SET condemned = true WHERE ` + unneeded,
+		`LOCK TABLE {schema}.ledger_request IN SHARE MODE`,
+		`DELETE FROM {schema}.ledger_snapshot s WHERE s.condemned AND ` + unneeded,
+	} {
+		if err := l.inOwnTx(ctx, func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, l.named(sql))
+			n = int(tag.RowsAffected())
 			return err
+		}); err != nil || n == 0 && strings.HasPrefix(sql, "UPDATE") {
+			return 0, err
 		}
-		tag, err := tx.Exec(ctx, l.named(`DELETE FROM {schema}.ledger_snapshot s WHERE s.digest = ANY ($1::text[]) AND `+unneeded), digests)
-		n = int(tag.RowsAffected())
-		return err
-	})
-	return n, err
+	}
+	return n, nil
 }
 
 // lostJob is how long a request is overdue before the job that was made for it

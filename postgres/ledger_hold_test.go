@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -267,6 +268,41 @@ func TestPurgeLeavesDocumentsThatAreBeingBound(t *testing.T) {
 	}
 	if removed == 0 {
 		t.Errorf("only %d documents were removed meanwhile", removed)
+	}
+}
+
+// counted counts what is sent.
+type counted struct {
+	net.Conn
+	sent *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	c.sent.Add(1)
+	return c.Conn.Write(b)
+}
+
+// A new request that is verified costs two round trips, guarded and released too.
+func TestTwoRoundTrips(t *testing.T) {
+	t.Parallel()
+	d := newLedgerDatabase(t, pgtest.Shared(t))
+	var sent atomic.Int64
+	d.wrap = func(c net.Conn) net.Conn { return counted{c, &sent} }
+	pool := d.newPool(t, d.config(t, 2))
+	l := d.openLedger(t, pool, nil)
+	for i := range 5 {
+		b := bindingOf(fmt.Sprintf("request-%d", i))
+		before := sent.Load()
+		h := begin(t, l, b)
+		if err := h.Finish(t.Context(), exchanges, receiptOf(b, agentic.Succeeded)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if n := sent.Load() - before; i == 4 && n != 2 { // by then both connections know the statements
+			t.Errorf("%d round trips", n)
+		}
 	}
 }
 

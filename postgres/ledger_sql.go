@@ -57,8 +57,8 @@ FROM unnest($2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[]
 	AS m (key, intent, window_us, term_us, attempt, holder, check_us, lease_us, principal, environment, request_id, origin, action_id,
 	supersedes, input_digest, profile, openapi, input, input_sum, guard, succeeded_us),
 	(SELECT coalesce($1::timestamptz, clock_timestamp()) AS now) t
-WHERE EXISTS (SELECT FROM {schema}.ledger_snapshot s WHERE s.digest = m.profile)
-	AND EXISTS (SELECT FROM {schema}.ledger_snapshot s WHERE s.digest = m.openapi)
+WHERE EXISTS (SELECT FROM {schema}.ledger_snapshot s WHERE s.digest = m.profile AND NOT s.condemned)
+	AND EXISTS (SELECT FROM {schema}.ledger_snapshot s WHERE s.digest = m.openapi AND NOT s.condemned)
 	AND NOT (m.guard AND EXISTS (SELECT FROM {schema}.ledger_request r WHERE r.intent = m.intent AND ` + isDuplicate + `))
 ON CONFLICT (key) DO NOTHING
 RETURNING key, id, created_at`),
@@ -150,6 +150,8 @@ WHERE r.intent = $2::bigint AND r.key <> $3::bytea AND ` + isDuplicate + `
 ORDER BY r.id DESC LIMIT 1`),
 
 		snapshots: named(`
-INSERT INTO {schema}.ledger_snapshot (digest, body, sum) SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[]) ON CONFLICT (digest) DO NOTHING`),
+INSERT INTO {schema}.ledger_snapshot AS s (digest, body, sum)
+SELECT DISTINCT ON (m.digest) m.digest, m.body, m.sum FROM unnest($1::text[], $2::bytea[], $3::bytea[]) AS m (digest, body, sum)
+ON CONFLICT (digest) DO UPDATE SET condemned = false WHERE s.condemned`),
 	}
 }

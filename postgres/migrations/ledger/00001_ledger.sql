@@ -4,9 +4,10 @@
 -- A publisher's document, once, however many requests name it. No foreign key
 -- leads here: the statement that binds a request looks itself.
 CREATE TABLE {schema}.ledger_snapshot (
-    digest text COLLATE "C" PRIMARY KEY,
-    body   bytea NOT NULL,
-    sum    bytea NOT NULL -- SHA-256 of body
+    digest    text COLLATE "C" PRIMARY KEY,
+    body      bytea NOT NULL,
+    sum       bytea NOT NULL, -- SHA-256 of body
+    condemned boolean NOT NULL DEFAULT false -- a purge is about to remove it: no new request relies on it
 );
 
 -- One request. A request is prepared while attempted_at is NULL. It is held while
