@@ -5,18 +5,19 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/agentic-go/agentic/internal/pgfold"
+	"github.com/agentic-go/agentic/internal/pgmigrate"
 	"github.com/agentic-go/agentic/service"
 )
 
 // What can be the matter with the tables.
 var (
-	ErrNotMigrated = errors.New("the tables are missing or older than this program: migrate them")
-	ErrNewer       = errors.New("the tables were made by a newer version of this program")
+	ErrNotMigrated = pgmigrate.ErrNotMigrated
+	ErrNewer       = pgmigrate.ErrNewer
 )
 
 // failure makes the error of a statement of ours. It wraps the driver's error,
@@ -55,46 +56,7 @@ func unavailable(ctx context.Context, err error) bool {
 		return true // whatever it said: a server that lets nobody in, or not yet
 	}
 	var said *pgconn.PgError
-	return !errors.As(err, &said) || cannotServe(said.Code)
-}
-
-// cannotServe has the SQLSTATEs that say "later": a statement that fails with one
-// of them changed nothing, and may succeed when it is made again.
-func cannotServe(code string) bool {
-	switch {
-	case strings.HasPrefix(code, "08"), // connection
-		strings.HasPrefix(code, "53"),  // disk, memory, connections
-		strings.HasPrefix(code, "57P"), // shutdown, crash, not started yet
-		strings.HasPrefix(code, "58"):  // the server's system
-		return true
-	}
-	switch code {
-	case "57014", // statement_timeout, or a cancellation from outside
-		"55P03",          // lock_timeout
-		"25P03", "25P04", // timeouts of a transaction
-		"25006", // a standby, or read-only for another reason
-		serializationFailure, deadlock:
-		return true
-	}
-	return false
-}
-
-const (
-	serializationFailure = "40001"
-	deadlock             = "40P01"
-)
-
-// wantsAnotherRun says whether the server rolled a transaction back so that it is
-// run again.
-func wantsAnotherRun(err error) bool {
-	var said *pgconn.PgError
-	return errors.As(err, &said) && (said.Code == serializationFailure || said.Code == deadlock)
-}
-
-// isMissing says that there is no such schema or table.
-func isMissing(err error) bool {
-	var said *pgconn.PgError
-	return errors.As(err, &said) && (said.Code == "3F000" || said.Code == "42P01")
+	return !errors.As(err, &said) || pgfold.CannotServe(said.Code)
 }
 
 // ofCaller leaves the error of a caller's function as it is, and adds
@@ -105,7 +67,7 @@ func ofCaller(ctx context.Context, err error, broken bool) error {
 	switch {
 	case errors.Is(err, service.ErrUnavailable), ctx.Err() == context.Canceled:
 		return err
-	case broken, errors.As(err, &said) && cannotServe(said.Code):
+	case broken, errors.As(err, &said) && pgfold.CannotServe(said.Code):
 		return fmt.Errorf("%w: %w", service.ErrUnavailable, err)
 	}
 	return err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/agentic-go/agentic/internal/pgmigrate"
 )
 
 // Level is how bad a Finding is.
@@ -38,7 +40,7 @@ type Health []Finding
 // database, and changes nothing. Tables that are missing are a Finding; the error is
 // that the database cannot be asked, and wraps client.ErrLedger.
 func CheckLedger(ctx context.Context, pool *pgxpool.Pool, schema string) (Health, error) {
-	schema, err := checkSchema(schema)
+	schema, err := pgmigrate.CheckSchema(schema)
 	if err != nil {
 		return nil, ledgerError("check", err)
 	}
@@ -73,7 +75,7 @@ func (h *health) add(name, value string, ok bool, level Level, detail, remedy st
 }
 
 func (h *health) tables(ctx context.Context) error {
-	err := ledgerTables.checkVersion(ctx, pgxQueries{h.conn}, h.schema)
+	err := checkVersion(ctx, pgxQueries{h.conn}, h.schema, ledgerTables)
 	if err != nil && !errors.Is(err, ErrNotMigrated) && !errors.Is(err, ErrNewer) {
 		return err
 	}
@@ -81,7 +83,7 @@ func (h *health) tables(ctx context.Context) error {
 	if errors.Is(err, ErrNewer) {
 		remedy = "Use the version of this program that made them, or a newer one."
 	}
-	detail, value := "", "version "+strconv.Itoa(len(ledgerTables.files))+" in schema "+h.schema
+	detail, value := "", "version "+strconv.Itoa(len(ledgerTables.Files))+" in schema "+h.schema
 	if err != nil {
 		detail, value = err.Error(), "not usable"
 	}
@@ -108,7 +110,7 @@ func (h *health) server(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.add("server", "PostgreSQL "+version, number >= minServer, Problem, "PostgreSQL 13 or newer is needed", "Upgrade the server.")
+	h.add("server", "PostgreSQL "+version, number >= pgmigrate.MinServer, Problem, "PostgreSQL 13 or newer is needed", "Upgrade the server.")
 	h.add("encoding", encoding, encoding == "UTF8", Problem, "receipts have characters that this encoding has not",
 		"Use a database with the encoding UTF8.")
 	role := "primary"

@@ -11,6 +11,8 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/lease"
+	"github.com/agentic-go/agentic/internal/pgfold"
 	"github.com/agentic-go/agentic/internal/savedform"
 )
 
@@ -22,29 +24,29 @@ var errEnded = errors.New("the request has a final receipt, or this hold has wri
 // Its lease is renewed by the ledger's own goroutine.
 type hold struct {
 	ledger    *Ledger
-	key       requestKey
+	key       lease.Key
 	holder    int64
 	row       *row // entries and seen time move with what this hold wrote
 	maySubmit bool
 	clock     time.Time // of the database, at answered of the moment it began
-	began     moment
-	right     right     // to the lease, as this host may count on it
-	seen      time.Time // the highest time that this hold saw
-	ended     bool      // a final receipt was there, or one was written by this hold
+	began     lease.Moment
+	right     lease.Right // to the lease, as this host may count on it
+	seen      time.Time   // the highest time that this hold saw
+	ended     bool        // a final receipt was there, or one was written by this hold
 	released  bool
 }
 
 // begun makes it the hold of r.
-func (h *hold) begun(r *row, maySubmit bool, clock time.Time, lease time.Duration, m moment) {
+func (h *hold) begun(r *row, maySubmit bool, clock time.Time, lease time.Duration, m lease.Moment) {
 	h.row, h.maySubmit, h.clock, h.began = r, maySubmit, clock.UTC(), m
-	h.right.begin(m.sent, lease, termOf(r.record.Term))
+	h.right.Begin(m.Sent, lease, termOf(r.record.Term))
 	h.Now()
 }
 
 func (h *hold) Record() *client.Record { return &h.row.record }
 
 func (h *hold) MaySubmit() bool {
-	return h.maySubmit && !h.ended && !h.released && h.right.stands(time.Now())
+	return h.maySubmit && !h.ended && !h.released && h.right.Stands(time.Now())
 }
 
 // Now is the database's clock as it was when the hold began, and what has passed
@@ -54,7 +56,7 @@ func (h *hold) Now() time.Time {
 	if c := h.ledger.clock; c != nil {
 		t = toMicros(c())
 	} else {
-		t = toMicros(h.clock.Add(time.Since(h.began.answered)))
+		t = toMicros(h.clock.Add(time.Since(h.began.Answered)))
 	}
 	if t.After(h.seen) {
 		h.seen = t
@@ -137,11 +139,11 @@ func (h *hold) append(ctx context.Context, obs []client.Observation, r *agentic.
 }
 
 // write makes a write again until it is known what came of it, or ctx ends.
-func (h *hold) write(ctx context.Context, f *folder[appending], m *appending) error {
-	var p pauses
+func (h *hold) write(ctx context.Context, f *pgfold.Folder[appending], m *appending) error {
+	var p pgfold.Pauses
 	var doubt error
 	for {
-		err := f.submit(ctx, m)
+		err := f.Submit(ctx, m)
 		switch {
 		case err == nil && m.done:
 			return nil
@@ -156,10 +158,10 @@ func (h *hold) write(ctx context.Context, f *folder[appending], m *appending) er
 				h.lost()
 				return client.ErrLost
 			}
-		case is[broken](err):
+		case is[pgfold.Broken](err):
 			doubt = err
 		}
-		if !retryable(err) || p.sleep(ctx) != nil {
+		if !pgfold.Retryable(err) || p.Sleep(ctx) != nil {
 			if doubt != nil {
 				return errors.Join(errors.New("an answer of the database was lost, so this may have been written"), err, ctx.Err())
 			}
@@ -210,7 +212,7 @@ func (l *Ledger) callEnqueue(ctx context.Context, tx pgx.Tx, due []Due) error {
 
 func (l *Ledger) writeEntries(ctx context.Context, conn *pgx.Conn, batch []*appending, last func(pgx.Tx) error) error {
 	slices.SortFunc(batch, func(a, b *appending) int { return bytes.Compare(a.hold.key[:], b.hold.key[:]) })
-	byKey := make(map[requestKey]*appending, len(batch))
+	byKey := make(map[lease.Key]*appending, len(batch))
 	var keys [][]byte
 	var fences, holders, entries, adds []int64
 	var seen []time.Time
@@ -228,7 +230,7 @@ func (l *Ledger) writeEntries(ctx context.Context, conn *pgx.Conn, batch []*appe
 		seen, nexts = append(seen, m.seen), append(nexts, m.next)
 		outcomes, observations, receipts = append(outcomes, string(m.outcome)), append(observations, m.observations), append(receipts, m.receipt)
 	}
-	return inTx(ctx, conn, &query{sql: l.sql.prelude}, &query{l.sql.append, []any{l.clock != nil, last != nil, keys, fences, holders, entries, adds,
+	return pgfold.InTx(ctx, conn, pgfold.Query{SQL: l.sql.prelude}, pgfold.Query{SQL: l.sql.append, Args: []any{l.clock != nil, last != nil, keys, fences, holders, entries, adds,
 		seen, outcomes, nexts, observations, receipts}},
 		func(rows pgx.Rows) error {
 			var key []byte
@@ -236,7 +238,7 @@ func (l *Ledger) writeEntries(ctx context.Context, conn *pgx.Conn, batch []*appe
 			if err := rows.Scan(&key, &next); err != nil {
 				return err
 			}
-			m := byKey[requestKey(key)]
+			m := byKey[lease.Key(key)]
 			m.done = true
 			if next == nil && m.next != nil { // settled meanwhile
 				m.next = nil
@@ -253,7 +255,7 @@ func (h *hold) Release() error {
 	h.released = true
 	l := h.ledger
 	l.unregister(h)
-	defer l.gates.leave(h.key, true)
+	defer l.gates.Leave(h.key)
 	if h.ended {
 		return nil
 	}
@@ -270,10 +272,10 @@ type freeing struct{ hold *hold }
 func (h *hold) free() error {
 	ctx, cancel := context.WithTimeout(context.Background(), freeTime)
 	defer cancel()
-	var p pauses
+	var p pgfold.Pauses
 	for {
-		err := h.ledger.frees.submit(ctx, &freeing{h})
-		if err == nil || !retryable(err) || p.sleep(ctx) != nil {
+		err := h.ledger.frees.Submit(ctx, &freeing{h})
+		if err == nil || !pgfold.Retryable(err) || p.Sleep(ctx) != nil {
 			return err
 		}
 	}
@@ -286,5 +288,5 @@ func (l *Ledger) writeFreeings(ctx context.Context, conn *pgx.Conn, batch []*fre
 	for _, m := range batch {
 		keys, holders = append(keys, m.hold.key[:]), append(holders, m.hold.holder)
 	}
-	return inTx(ctx, conn, &query{sql: l.sql.prelude}, &query{l.sql.free, []any{keys, holders}}, func(pgx.Rows) error { return nil }, nil)
+	return pgfold.InTx(ctx, conn, pgfold.Query{SQL: l.sql.prelude}, pgfold.Query{SQL: l.sql.free, Args: []any{keys, holders}}, func(pgx.Rows) error { return nil }, nil)
 }

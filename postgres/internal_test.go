@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/agentic-go/agentic/internal/pgmigrate"
 	"github.com/agentic-go/agentic/internal/pgtest"
 	"github.com/agentic-go/agentic/service"
 )
@@ -43,7 +44,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := newTracking(defaultSchema)
+	s := newTracking(pgmigrate.DefaultSchema)
 	for name, statement := range map[string]struct{ sql, args string }{
 		"claim":  {s.claim, `'k', 'p', 'a', 'r', 'f', 1`},
 		"find":   {s.find, `'k'`},

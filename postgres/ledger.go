@@ -14,6 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/lease"
+	"github.com/agentic-go/agentic/internal/pgfold"
+	"github.com/agentic-go/agentic/internal/pgmigrate"
 )
 
 // LedgerConfig says where the tables of a Ledger are, and how it holds requests.
@@ -64,12 +67,12 @@ type Ledger struct {
 	clock   func() time.Time
 	onLost  func(n int)
 
-	gates    gates
-	inserts  folder[insertion]
-	takes    folder[taking]
-	appends  folder[appending]
-	enqueues folder[appending] // appends that leave a NextCheck, when there is an Enqueue
-	frees    folder[freeing]
+	gates    lease.Gates
+	inserts  pgfold.Folder[insertion]
+	takes    pgfold.Folder[taking]
+	appends  pgfold.Folder[appending]
+	enqueues pgfold.Folder[appending] // appends that leave a NextCheck, when there is an Enqueue
+	frees    pgfold.Folder[freeing]
 
 	mu     sync.Mutex
 	holds  map[*hold]struct{} // that have a lease
@@ -89,6 +92,10 @@ const (
 	// the measure.
 	slots = 2
 )
+
+// retryTime is how long a read, and a hold that nobody waits longer for, is tried
+// while the database cannot serve.
+const retryTime = 10 * time.Second
 
 var errClosed = errors.New("the ledger is closed")
 
@@ -110,11 +117,11 @@ func openLedger(ctx context.Context, c LedgerConfig) (*Ledger, error) {
 	case c.Lease < minLease:
 		return nil, fmt.Errorf("a lease of %s is too short to be renewed in time: %s at least", c.Lease, minLease)
 	}
-	schema, err := checkSchema(c.Schema)
+	schema, err := pgmigrate.CheckSchema(c.Schema)
 	if err != nil {
 		return nil, err
 	}
-	if err := ledgerTables.checkVersion(ctx, pgxQueries{c.Pool}, schema); err != nil {
+	if err := checkVersion(ctx, pgxQueries{c.Pool}, schema, ledgerTables); err != nil {
 		return nil, err
 	}
 	if c.Logger == nil {
@@ -125,13 +132,13 @@ func openLedger(ctx context.Context, c LedgerConfig) (*Ledger, error) {
 	}
 	l := &Ledger{
 		pool: c.Pool, sql: newLedgerSQL(schema), lease: c.Lease, enqueue: c.Enqueue, logger: c.Logger, clock: c.Clock, onLost: c.Lost,
-		gates: gates{m: map[requestKey]*gate{}}, holds: map[*hold]struct{}{}, stop: make(chan struct{}),
+		holds: map[*hold]struct{}{}, stop: make(chan struct{}),
 	}
-	l.inserts = folder[insertion]{pool: c.Pool, slots: slots, write: l.writeInsertions, apart: sameIntent}
-	l.takes = folder[taking]{pool: c.Pool, slots: slots, write: l.writeTakings}
-	l.appends = folder[appending]{pool: c.Pool, slots: slots, write: l.writeAppendings}
-	l.enqueues = folder[appending]{pool: c.Pool, slots: slots, write: l.writeAndEnqueue}
-	l.frees = folder[freeing]{pool: c.Pool, slots: 1, write: l.writeFreeings}
+	l.inserts = pgfold.Folder[insertion]{Pool: c.Pool, Slots: slots, Write: l.writeInsertions, Apart: sameIntent}
+	l.takes = pgfold.Folder[taking]{Pool: c.Pool, Slots: slots, Write: l.writeTakings}
+	l.appends = pgfold.Folder[appending]{Pool: c.Pool, Slots: slots, Write: l.writeAppendings}
+	l.enqueues = pgfold.Folder[appending]{Pool: c.Pool, Slots: slots, Write: l.writeAndEnqueue}
+	l.frees = pgfold.Folder[freeing]{Pool: c.Pool, Slots: 1, Write: l.writeFreeings}
 	l.renewal.Go(l.renewLeases)
 	return l, nil
 }
@@ -176,7 +183,7 @@ func (l *Ledger) now() *time.Time {
 func toMicros(t time.Time) time.Time { return t.UTC().Round(0).Truncate(time.Microsecond) }
 
 // keyOfRequest is the SHA-256 of the three parts, each with its length before it.
-func keyOfRequest(s client.Scope, requestID string) (k requestKey) {
+func keyOfRequest(s client.Scope, requestID string) (k lease.Key) {
 	h := sha256.New()
 	for _, part := range []string{s.Principal, s.Environment, requestID} {
 		var n [8]byte
@@ -214,10 +221,10 @@ func is[E error](err error) bool {
 // onConn runs a read, again on another connection when that broke or the server
 // cannot serve now, until ctx ends or it has tried for retryTime.
 func (l *Ledger) onConn(ctx context.Context, read func(*pgx.Conn) error) error {
-	var p pauses
+	var p pgfold.Pauses
 	for {
 		err := l.onceOnConn(ctx, read)
-		if err == nil || !retryable(err) || p.since() > retryTime || p.sleep(ctx) != nil {
+		if err == nil || !pgfold.Retryable(err) || p.Since() > retryTime || p.Sleep(ctx) != nil {
 			return err
 		}
 	}
@@ -229,5 +236,5 @@ func (l *Ledger) onceOnConn(ctx context.Context, read func(*pgx.Conn) error) err
 		return err
 	}
 	defer conn.Release()
-	return wrapBroken(conn.Conn(), read(conn.Conn()))
+	return pgfold.WrapBroken(conn.Conn(), read(conn.Conn()))
 }

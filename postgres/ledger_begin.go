@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/lease"
+	"github.com/agentic-go/agentic/internal/pgfold"
 	"github.com/agentic-go/agentic/internal/savedform"
 )
 
@@ -41,7 +43,7 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 	}
 	until := time.Now().Add(max(0, wait))
 	h := &hold{ledger: l, key: keyOfRequest(scope, requestID), holder: rand.Int64()}
-	in, err := l.gates.enter(ctx, h.key, wait)
+	in, err := l.gates.Enter(ctx, h.key, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +55,11 @@ func (l *Ledger) hold(ctx context.Context, scope client.Scope, requestID string,
 		if x.dubious != nil {
 			// A write whose answer was lost may hold the request for nobody.
 			_ = h.free()
-			if !retryable(err) {
+			if !pgfold.Retryable(err) {
 				err = fmt.Errorf("%w; before, an answer was lost, so the request may be saved: %w", err, x.dubious)
 			}
 		}
-		l.gates.leave(h.key, true)
+		l.gates.Leave(h.key)
 		return nil, err
 	}
 	l.register(h)
@@ -82,8 +84,8 @@ const maxLooks = 20
 // run ends when the hold has the request. Every round starts from what stands, so a
 // write whose answer was lost is recognized by its holder.
 func (x *beginning) run(ctx context.Context) error {
-	var trouble, others pauses
-	trouble.since()
+	var trouble, others pgfold.Pauses
+	trouble.Since()
 	insert := x.binding != nil
 	for looks := 1; ; {
 		done, err := false, error(nil)
@@ -93,11 +95,11 @@ func (x *beginning) run(ctx context.Context) error {
 			done, err = x.look(ctx, &others)
 		}
 		switch {
-		case err != nil && retryable(err):
-			if trouble.since() > retryTime && time.Now().After(x.until) {
+		case err != nil && pgfold.Retryable(err):
+			if trouble.Since() > retryTime && time.Now().After(x.until) {
 				return err
 			}
-			if ended := trouble.sleep(ctx); ended != nil {
+			if ended := trouble.Sleep(ctx); ended != nil {
 				return fmt.Errorf("%w: %w", ended, err)
 			}
 			insert = insert && x.dubious == nil
@@ -117,7 +119,7 @@ func (x *beginning) run(ctx context.Context) error {
 
 // look reads the request and takes it. It reports false when that has to be done
 // again, without a row when it is not there.
-func (x *beginning) look(ctx context.Context, others *pauses) (bool, error) {
+func (x *beginning) look(ctx context.Context, others *pgfold.Pauses) (bool, error) {
 	l := x.ledger
 	var err error
 	if x.row, err = l.read(ctx, x.scope, x.requestID); err != nil {
@@ -187,7 +189,7 @@ func (l *Ledger) saveSnapshots(ctx context.Context, b *client.Binding) error {
 		digests, bodies, sums = append(digests, d.Digest), append(bodies, notNull(d.Body)), append(sums, savedform.Sum(d.Body))
 	}
 	return l.onConn(ctx, func(conn *pgx.Conn) error {
-		return inTx(ctx, conn, &query{sql: l.sql.prelude}, &query{l.sql.snapshots, []any{digests, bodies, sums}}, func(pgx.Rows) error { return nil }, nil)
+		return pgfold.InTx(ctx, conn, pgfold.Query{SQL: l.sql.prelude}, pgfold.Query{SQL: l.sql.snapshots, Args: []any{digests, bodies, sums}}, func(pgx.Rows) error { return nil }, nil)
 	})
 }
 
@@ -201,13 +203,13 @@ func notNull(b []byte) []byte {
 
 // await looks now and then whether another process still holds the request, with no
 // connection in between, until the caller's patience ends.
-func (x *beginning) await(ctx context.Context, p *pauses) error {
+func (x *beginning) await(ctx context.Context, p *pgfold.Pauses) error {
 	for {
 		left := time.Until(x.until)
 		if left <= 0 {
 			return &client.HeldError{RequestID: x.requestID}
 		}
-		if err := p.sleepAtMost(ctx, left); err != nil {
+		if err := p.SleepAtMost(ctx, left); err != nil {
 			return err
 		}
 		held := false
@@ -227,7 +229,7 @@ func (x *beginning) await(ctx context.Context, p *pauses) error {
 type insertion struct {
 	binding *client.Binding
 	intent  int64
-	key     requestKey
+	key     lease.Key
 	holder  int64
 	attempt bool
 	lease   time.Duration
@@ -235,7 +237,7 @@ type insertion struct {
 	done    bool
 	id      int64
 	created time.Time
-	moment  moment
+	moment  lease.Moment
 }
 
 // sameIntent keeps two requests apart of which a guard may have to refuse one: no
@@ -248,7 +250,7 @@ func sameIntent(a, b *insertion) bool {
 func (x *beginning) insert(ctx context.Context) (bool, error) {
 	l, b := x.ledger, x.binding
 	m := &insertion{binding: b, intent: b.Intent64(), key: x.key, holder: x.holder, attempt: x.intent == client.IntendSubmit, lease: l.leaseOf(b.Term)}
-	if err := l.inserts.submit(ctx, m); err != nil {
+	if err := l.inserts.Submit(ctx, m); err != nil {
 		x.doubt(err)
 		return false, err
 	}
@@ -267,7 +269,7 @@ func (x *beginning) insert(ctx context.Context) (bool, error) {
 
 // doubt remembers a write that may have been made.
 func (x *beginning) doubt(err error) {
-	if is[broken](err) {
+	if is[pgfold.Broken](err) {
 		x.dubious = err
 	}
 }
@@ -275,7 +277,7 @@ func (x *beginning) doubt(err error) {
 func (l *Ledger) writeInsertions(ctx context.Context, conn *pgx.Conn, batch []*insertion) error {
 	slices.SortFunc(batch, func(a, b *insertion) int { return bytes.Compare(a.key[:], b.key[:]) })
 	n := len(batch)
-	byKey := make(map[requestKey]*insertion, n)
+	byKey := make(map[lease.Key]*insertion, n)
 	var locks []int64
 	var intents, windows, terms, holders, checks, leases, succeeded []int64
 	var keys, principals, environments, inputs, sums [][]byte
@@ -298,13 +300,13 @@ func (l *Ledger) writeInsertions(ctx context.Context, conn *pgx.Conn, batch []*i
 		inputs, sums = append(inputs, notNull(b.Input)), append(sums, savedform.Sum(b.Input))
 		guards, succeeded = append(guards, b.Guard.On), append(succeeded, b.Guard.Succeeded.Microseconds())
 	}
-	before := &query{sql: l.sql.prelude}
+	before := pgfold.Query{SQL: l.sql.prelude}
 	if len(locks) > 0 {
 		slices.Sort(locks)
-		before = &query{sql: l.sql.guarded, args: []any{slices.Compact(locks)}}
+		before = pgfold.Query{SQL: l.sql.guarded, Args: []any{slices.Compact(locks)}}
 	}
 	sent := time.Now()
-	err := inTx(ctx, conn, before, &query{l.sql.insert, []any{l.now(), keys, intents, windows, terms, attempts, holders, checks, leases,
+	err := pgfold.InTx(ctx, conn, before, pgfold.Query{SQL: l.sql.insert, Args: []any{l.now(), keys, intents, windows, terms, attempts, holders, checks, leases,
 		principals, environments, ids, origins, actions, supersedes, digests, profiles, openapis, inputs, sums, guards, succeeded}},
 		func(rows pgx.Rows) error {
 			var key []byte
@@ -313,20 +315,20 @@ func (l *Ledger) writeInsertions(ctx context.Context, conn *pgx.Conn, batch []*i
 			if err := rows.Scan(&key, &id, &created); err != nil {
 				return err
 			}
-			m := byKey[requestKey(key)]
+			m := byKey[lease.Key(key)]
 			m.done, m.id, m.created = true, id, created.UTC()
 			return nil
 		}, nil)
 	answered := time.Now()
 	for _, m := range batch {
-		m.moment = moment{sent, answered}
+		m.moment = lease.Moment{Sent: sent, Answered: answered}
 	}
 	return err
 }
 
 // taking takes a request as it was read, and tells what it came to.
 type taking struct {
-	key                          requestKey
+	key                          lease.Key
 	fence, holder                int64
 	entries, notes               int64
 	attempt                      bool
@@ -334,7 +336,7 @@ type taking struct {
 	done, attemptedByMe          bool
 	newFence                     int64
 	seen, attemptedAt, statement time.Time
-	moment                       moment
+	moment                       lease.Moment
 }
 
 // take takes the fence of the request as it was read, and makes it attempted when it
@@ -344,7 +346,7 @@ func (x *beginning) take(ctx context.Context) (bool, error) {
 	rec := &r.record
 	m := &taking{key: x.key, fence: r.fence, holder: x.holder, entries: r.entries, notes: r.notes, term: rec.Term, lease: x.ledger.leaseOf(rec.Term),
 		attempt: x.intent == client.IntendSubmit && rec.State == client.Prepared && rec.Settled() == nil}
-	if err := x.ledger.takes.submit(ctx, m); err != nil {
+	if err := x.ledger.takes.Submit(ctx, m); err != nil {
 		x.doubt(err)
 		return false, err
 	}
@@ -362,7 +364,7 @@ func (x *beginning) take(ctx context.Context) (bool, error) {
 
 func (l *Ledger) writeTakings(ctx context.Context, conn *pgx.Conn, batch []*taking) error {
 	slices.SortFunc(batch, func(a, b *taking) int { return bytes.Compare(a.key[:], b.key[:]) })
-	byKey := make(map[requestKey]*taking, len(batch))
+	byKey := make(map[lease.Key]*taking, len(batch))
 	var keys [][]byte
 	var fences, holders, entries, notes, checks, leases []int64
 	var attempts []bool
@@ -374,7 +376,7 @@ func (l *Ledger) writeTakings(ctx context.Context, conn *pgx.Conn, batch []*taki
 		checks, leases = append(checks, checkAfter(m.term).Microseconds()), append(leases, m.lease.Microseconds())
 	}
 	sent := time.Now()
-	err := inTx(ctx, conn, &query{sql: l.sql.prelude}, &query{l.sql.take, []any{l.now(), keys, fences, holders, entries, notes, attempts, checks, leases}},
+	err := pgfold.InTx(ctx, conn, pgfold.Query{SQL: l.sql.prelude}, pgfold.Query{SQL: l.sql.take, Args: []any{l.now(), keys, fences, holders, entries, notes, attempts, checks, leases}},
 		func(rows pgx.Rows) error {
 			var key []byte
 			var fence int64
@@ -384,14 +386,14 @@ func (l *Ledger) writeTakings(ctx context.Context, conn *pgx.Conn, batch []*taki
 			if err := rows.Scan(&key, &fence, &seen, &attempted, &byMe, &statement); err != nil {
 				return err
 			}
-			m := byKey[requestKey(key)]
+			m := byKey[lease.Key(key)]
 			m.done, m.newFence, m.seen, m.attemptedAt, m.statement = true, fence, seen.UTC(), utc(attempted), statement.UTC()
 			m.attemptedByMe = byMe != nil && *byMe
 			return nil
 		}, nil)
 	answered := time.Now()
 	for _, m := range batch {
-		m.moment = moment{sent, answered}
+		m.moment = lease.Moment{Sent: sent, Answered: answered}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/pgfold"
 	"github.com/agentic-go/agentic/internal/savedform"
 )
 
@@ -20,12 +21,12 @@ func (l *Ledger) named(sql string) string { return strings.ReplaceAll(sql, "{sch
 // another run. An answer to a commit that was lost is told as that.
 func (l *Ledger) inOwnTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return l.onConn(ctx, func(conn *pgx.Conn) error {
-		tx, err := conn.BeginTx(ctx, txOptions)
+		tx, err := conn.BeginTx(ctx, pgfold.TxOptions)
 		if err != nil {
 			return err
 		}
 		defer func() {
-			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgfold.EndTime)
 			defer cancel()
 			_ = tx.Rollback(end) // after a commit it does nothing
 		}()
@@ -38,20 +39,13 @@ func (l *Ledger) inOwnTx(ctx context.Context, f func(pgx.Tx) error) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgfold.EndTime)
 		defer cancel()
 		if err := tx.Commit(end); err != nil {
-			return unanswered{err}
+			return pgfold.Unanswered{Err: err}
 		}
 		return nil
 	})
-}
-
-// unanswered is the failure of a commit. Nobody makes it again by himself.
-type unanswered struct{ err error }
-
-func (u unanswered) Error() string {
-	return "the answer to the commit was lost, so this may have been written: " + u.err.Error()
 }
 
 // AddNote implements client.DeskLedger. When the answer to its commit is lost, the

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/pgmigrate"
 	"github.com/agentic-go/agentic/internal/pgtest"
 )
 
@@ -71,7 +72,7 @@ func TestLedgerStatementsUseIndexes(t *testing.T) {
 			}
 		}
 	}
-	l := &Ledger{sql: newLedgerSQL(defaultSchema)}
+	l := &Ledger{sql: newLedgerSQL(pgmigrate.DefaultSchema)}
 	s := l.sql
 	exec(`SET plan_cache_mode = force_generic_plan`)
 	batch := map[string]string{"b_insert": s.insert, "b_take": s.take, "b_append": s.append, "b_free": s.free, "b_renew": s.renew}
@@ -102,41 +103,5 @@ func TestLedgerStatementsUseIndexes(t *testing.T) {
 		if p := strings.ReplaceAll(plan(name, sql), "Seq Scan on ledger_snapshot", ""); strings.Contains(p, "Seq Scan") {
 			t.Errorf("%s:\n%s", name, p)
 		}
-	}
-}
-
-func TestRight(t *testing.T) {
-	t.Parallel()
-	start := time.Now()
-	at := func(d time.Duration) time.Time { return start.Add(d) }
-	var r right
-	r.begin(start, 30*time.Second, time.Minute)
-	for _, tt := range []struct {
-		after time.Duration
-		want  bool
-	}{{0, true}, {26 * time.Second, true}, {27 * time.Second, false}, {time.Hour, false}} {
-		if r.stands(at(tt.after)) != tt.want {
-			t.Errorf("after %s it is %v", tt.after, !tt.want)
-		}
-	}
-	// The machine was suspended: the monotonic clock stood still, the other did not.
-	if wall := at(28 * time.Second).Round(0); r.stands(wall) {
-		t.Error("it stands after a time that only the wall clock shows")
-	}
-	for _, tt := range []struct {
-		after, lease time.Duration
-		due          bool
-	}{{9 * time.Second, 0, false}, {10 * time.Second, 30 * time.Second, true}, {35 * time.Second, 25 * time.Second, true}, {61 * time.Second, 0, false}} {
-		lease, due := r.renewal(at(tt.after), 30*time.Second)
-		if due != tt.due || due && lease != tt.lease {
-			t.Errorf("renewal after %s: %s, %v", tt.after, lease, due)
-		}
-	}
-	r.renewed(at(35*time.Second), 25*time.Second)
-	if _, due := r.renewal(at(46*time.Second), 30*time.Second); due {
-		t.Error("it is renewed although its term gives no more")
-	}
-	if !r.lose() || r.lose() || r.stands(at(36*time.Second)) {
-		t.Error("a lost right stands, or is told of twice")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/lease"
 	"github.com/agentic-go/agentic/internal/savedform"
 )
 
@@ -33,7 +34,7 @@ type row struct {
 	record  client.Record
 
 	read   time.Time // by the database's clock
-	moment moment
+	moment lease.Moment
 }
 
 func (r *row) final() bool {
@@ -110,7 +111,7 @@ func (l *Ledger) readOn(ctx context.Context, conn *pgx.Conn, scope client.Scope,
 	if err != nil {
 		return nil, err
 	}
-	r.moment = moment{sent, time.Now()}
+	r.moment = lease.Moment{Sent: sent, Answered: time.Now()}
 	sum, err := s.summary()
 	if err != nil {
 		return nil, err

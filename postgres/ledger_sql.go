@@ -1,6 +1,10 @@
 package postgres
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/agentic-go/agentic/internal/pgmigrate"
+)
 
 // ledgerSQL has the statements of a ledger, for one schema. What stands in one of
 // them only is written where it is used, and named by schema.
@@ -29,11 +33,18 @@ const isDuplicate = `r.principal = m.principal AND r.environment = m.environment
 const summaryColumns = `r.principal, r.environment, r.request_id, r.origin, r.action_id, coalesce(r.outcome, ''), coalesce(r.settled, ''),
 	r.supersedes, r.created_at, r.seen_at, r.attempted_at, r.window_ends, r.next_check, r.purged_at`
 
+// tuned keeps the planner to indexes, in the transaction of a batch only: a plan that
+// was made while the tables were nearly empty would read all of them when they are
+// not. It also overrides synchronous_commit = off: a commit that was answered must
+// not be lost.
+const tuned = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+	set_config('enable_mergejoin', 'off', true), ` + durable
+
 func newLedgerSQL(schema string) *ledgerSQL {
 	named := func(sql string) string { return strings.ReplaceAll(sql, "{schema}", schema) }
 	return &ledgerSQL{
 		schema:    schema,
-		lockSpace: advisoryLock("intents", schema),
+		lockSpace: pgmigrate.Lock("intents", schema),
 		prelude:   tuned,
 
 		// A lock of a guarded intent lasts until the commit. They come in the order of

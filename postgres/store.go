@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/agentic-go/agentic/internal/pgmigrate"
 	"github.com/agentic-go/agentic/service"
 )
 
@@ -39,11 +40,11 @@ func NewStore(ctx context.Context, c StoreConfig) (*Store, error) {
 	if c.Pool == nil {
 		return nil, errors.New("postgres: StoreConfig needs a Pool")
 	}
-	schema, err := checkSchema(c.Schema)
+	schema, err := pgmigrate.CheckSchema(c.Schema)
 	if err != nil {
 		return nil, err
 	}
-	if err := storeTables.checkVersion(ctx, pgxQueries{c.Pool}, schema); err != nil {
+	if err := checkVersion(ctx, pgxQueries{c.Pool}, schema, storeTables); err != nil {
 		return nil, failure(ctx, "open", err)
 	}
 	return &Store{c.Pool, newTracking(schema)}, nil

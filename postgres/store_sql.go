@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/agentic-go/agentic/internal/pgmigrate"
 	"github.com/agentic-go/agentic/service"
 )
 
@@ -33,11 +34,11 @@ func NewSQLStore(ctx context.Context, c SQLStoreConfig) (*SQLStore, error) {
 	if c.DB == nil {
 		return nil, errors.New("postgres: SQLStoreConfig needs a DB")
 	}
-	schema, err := checkSchema(c.Schema)
+	schema, err := pgmigrate.CheckSchema(c.Schema)
 	if err != nil {
 		return nil, err
 	}
-	if err := storeTables.checkVersion(ctx, sqlQueries{c.DB}, schema); err != nil {
+	if err := checkVersion(ctx, sqlQueries{c.DB}, schema, storeTables); err != nil {
 		return nil, failure(ctx, "open", err)
 	}
 	return &SQLStore{c.DB, newTracking(schema)}, nil

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/agentic-go/agentic/internal/pgfold"
 )
 
 // pipelinedTx is the pgx.Tx that Transact hands out. It saves two round trips of
@@ -38,7 +40,7 @@ type query struct {
 
 var _ pgx.Tx = (*pipelinedTx)(nil)
 
-var txOptions = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+var txOptions = pgfold.TxOptions
 
 // errNotYours is what ends a transaction whose function tries to end it.
 var errNotYours = errors.New("the transaction is ended by Transact, not in it")

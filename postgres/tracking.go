@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentic-go/agentic/internal/pgfold"
 	"github.com/agentic-go/agentic/service"
 )
 
@@ -162,15 +163,11 @@ func (t *tracking) sweepIn(ctx context.Context, q queries, keep time.Duration, l
 	return n, failure(ctx, "sweep", err)
 }
 
-const (
-	// endTimeout bounds a commit or rollback, which the caller's context does not
-	// end: a commit that is cut off is neither done nor undone to us.
-	endTimeout = 10 * time.Second
+const endTimeout = pgfold.EndTime
 
-	// maxRuns bounds how often a transaction is run when the server rolls it back
-	// for another.
-	maxRuns = 5
-)
+// maxRuns bounds how often a transaction is run when the server rolls it back for
+// another.
+const maxRuns = 5
 
 // again runs a transaction until the server does not want another run of it. once
 // says whether the connection was broken before anything happened in it: one that
@@ -185,7 +182,7 @@ func again(ctx context.Context, once func(wary bool) (stale bool, err error)) er
 			return err
 		case stale && !wary:
 			wary = true
-		case wantsAnotherRun(err):
+		case pgfold.WantsAnotherRun(err):
 			pause := time.NewTimer(time.Duration(1+rand.IntN(10*run)) * time.Millisecond) // the others move on
 			select {
 			case <-pause.C:

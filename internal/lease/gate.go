@@ -1,4 +1,4 @@
-package postgres
+package lease
 
 import (
 	"context"
@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// requestKey is the SHA-256 under which a request stands.
-type requestKey [32]byte
+// Key names a request.
+type Key [32]byte
 
-// gates let one caller of this process at a time to a request, so that those who
+// Gates let one caller of this process at a time to a request, so that those who
 // wait for each other here do not ask the database.
-type gates struct {
+type Gates struct {
 	mu sync.Mutex
-	m  map[requestKey]*gate
+	m  map[Key]*gate
 }
 
 type gate struct {
@@ -21,12 +21,15 @@ type gate struct {
 	refs int           // who is in, or waits
 }
 
-// enter waits until the caller is in: false when patience ran out, or the context's
+// Enter waits until the caller is in: false when patience ran out, or the context's
 // error. Without patience it tries once.
-func (g *gates) enter(ctx context.Context, k requestKey, patience time.Duration) (bool, error) {
+func (g *Gates) Enter(ctx context.Context, k Key, patience time.Duration) (bool, error) {
 	g.mu.Lock()
 	w := g.m[k]
 	if w == nil {
+		if g.m == nil {
+			g.m = map[Key]*gate{}
+		}
 		w = &gate{in: make(chan struct{}, 1)}
 		g.m[k] = w
 	}
@@ -51,7 +54,10 @@ func (g *gates) enter(ctx context.Context, k requestKey, patience time.Duration)
 	}
 }
 
-func (g *gates) leave(k requestKey, wasIn bool) {
+// Leave is for who is in.
+func (g *Gates) Leave(k Key) { g.leave(k, true) }
+
+func (g *Gates) leave(k Key, wasIn bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := g.m[k]
