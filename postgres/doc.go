@@ -60,5 +60,6 @@
 // lost, and an attempt forgotten; synchronous_commit = off is overridden in the
 // transactions of this package.
 //
-// It imports agentic, client, service, pgx and goose.
+// It imports agentic, client, service, internal/savedform, internal/lease,
+// internal/pgfold, internal/pgmigrate and pgx.
 package postgres
