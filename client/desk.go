@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -126,28 +125,4 @@ type Purged struct {
 	Snapshots int  `json:"snapshots"` // documents that no request of any scope needs any more
 	Open      int  `json:"open"`      // as old, and kept because they are open; the limit does not count them
 	More      bool `json:"more"`      // the limit left some that could be purged
-}
-
-// DeskLedger is a Ledger with what people need of it beside the engine. Every
-// ledger of this module is one.
-type DeskLedger interface {
-	Ledger
-
-	// AddNote appends a note durably, whoever holds the request, sets its At and
-	// raises SeenAt. A note that does not validate is an error, one that
-	// Summary.Admits refuses a *NoteError, an unknown request a *NotFoundError; then
-	// nothing was written. A note that settles takes the request's NextCheck away for
-	// good. What is settled takes further notes; the last one that settles counts.
-	AddNote(ctx context.Context, scope Scope, requestID string, n Note) error
-
-	// Purge removes inputs, observations, receipts, notes and documents of requests
-	// that are not open, and leaves a tombstone of each: scope, ID, origin, action,
-	// state, outcome, the settling verb, the digest of the input, Supersedes, Window,
-	// Term and the times, as they were. A purged ID can never be bound again, and a
-	// Guard sees the tombstone of a success as it saw the request.
-	//
-	// A hold that lasts while its request is purged writes nothing any more: ErrLost,
-	// or for a final one the error that it gives anyway. A new request that needs a
-	// document while a purge removes it keeps it, or saves it again.
-	Purge(ctx context.Context, o PurgeOptions) (Purged, error)
 }

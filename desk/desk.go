@@ -21,9 +21,37 @@ import (
 	"github.com/agentic-go/agentic/client"
 )
 
+// Ledger is a client.Ledger with what people need of it beside the engine. Every
+// ledger of this module is one. Implementations must pass ledgertest.Ledger.
+type Ledger interface {
+	// These are client.Ledger.
+	Begin(ctx context.Context, b client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error)
+	Take(ctx context.Context, scope client.Scope, requestID string, intent client.Intent, wait time.Duration) (client.Hold, error)
+	Load(ctx context.Context, scope client.Scope, requestID string) (*client.Record, error)
+	List(ctx context.Context, f client.Filter) ([]client.Summary, error)
+
+	// AddNote appends a note durably, whoever holds the request, sets its At and
+	// raises SeenAt. A note that does not validate is an error, one that
+	// client.Summary.Admits refuses a *client.NoteError, an unknown request a *client.NotFoundError; then
+	// nothing was written. A note that settles takes the request's NextCheck away for
+	// good. What is settled takes further notes; the last one that settles counts.
+	AddNote(ctx context.Context, scope client.Scope, requestID string, n client.Note) error
+
+	// Purge removes inputs, observations, receipts, notes and documents of requests
+	// that are not open, and leaves a tombstone of each: scope, ID, origin, action,
+	// state, outcome, the settling verb, the digest of the input, Supersedes, Window,
+	// Term and the times, as they were. A purged ID can never be bound again, and a
+	// client.Guard sees the tombstone of a success as it saw the request.
+	//
+	// A hold that lasts while its request is purged writes nothing any more: client.ErrLost,
+	// or for a final one the error that it gives anyway. A new request that needs a
+	// document while a purge removes it keeps it, or saves it again.
+	Purge(ctx context.Context, o client.PurgeOptions) (client.Purged, error)
+}
+
 // Config is what a Desk works with.
 type Config struct {
-	Ledger client.DeskLedger // required
+	Ledger Ledger // required
 
 	// Client reads the service for Recheck and checks the new request of Supersede;
 	// without one both are refused. Its own scope is not used (Client.In), and its
@@ -33,7 +61,7 @@ type Config struct {
 
 // Desk carries out what people choose. It is safe for concurrent use.
 type Desk struct {
-	ledger client.DeskLedger
+	ledger Ledger
 	client *client.Client
 }
 
@@ -96,7 +124,7 @@ func (d *Desk) Recheck(ctx context.Context, a Act) (client.Result, error) {
 
 // Attest notes what a person found at the service: client.AttestSucceeded with the
 // ID of the resource, or client.AttestFailed without one. It settles the request,
-// and its receipts stay what they are. The errors are those of DeskLedger.AddNote.
+// and its receipts stay what they are. The errors are those of Ledger.AddNote.
 func (d *Desk) Attest(ctx context.Context, a Act, found client.Verb, resourceID string) error {
 	if found != client.AttestSucceeded && found != client.AttestFailed {
 		return &client.NoteError{RequestID: a.RequestID, Verb: found, Reason: "a person attests that it succeeded or that it failed"}
@@ -107,7 +135,7 @@ func (d *Desk) Attest(ctx context.Context, a Act, found client.Verb, resourceID 
 }
 
 // Abandon settles a request as it stands. One that was never sent is never sent from
-// then on. The errors are those of DeskLedger.AddNote.
+// then on. The errors are those of Ledger.AddNote.
 func (d *Desk) Abandon(ctx context.Context, a Act) error {
 	return d.ledger.AddNote(ctx, a.Scope, a.RequestID, a.note(client.Abandon))
 }
@@ -137,7 +165,7 @@ type Superseded struct {
 // A request that was superseded by another one already, or has a final receipt, is a
 // *client.NoteError. A receipt that becomes final in between is that error too, and
 // the new request is abandoned. The other errors are those of client.Prepare and
-// DeskLedger.AddNote.
+// Ledger.AddNote.
 func (d *Desk) Supersede(ctx context.Context, a Act, o SupersedeOptions) (Superseded, error) {
 	c, err := d.in(a.Scope)
 	if err != nil {

@@ -89,7 +89,7 @@ func TestSupersedeRefused(t *testing.T) {
 
 // cut is a ledger that does something else instead of, or before, the next note.
 type cut struct {
-	client.DeskLedger
+	desk.Ledger
 	before func() error
 }
 
@@ -100,7 +100,7 @@ func (c *cut) AddNote(ctx context.Context, s client.Scope, id string, n client.N
 			return err
 		}
 	}
-	return c.DeskLedger.AddNote(ctx, s, id, n)
+	return c.Ledger.AddNote(ctx, s, id, n)
 }
 
 // Who dies between the new request and the note finds both when he asks again.

@@ -1,4 +1,4 @@
-// Package ledgertest has the suite that every client.DeskLedger must pass, and one
+// Package ledgertest has the suite that every desk.Ledger must pass, and one
 // in memory for tests.
 //
 // Its job is to say in code what the contract means: what a request ID binds, who

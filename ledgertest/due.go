@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 )
 
 // nextCheck is what a pending or unknown receipt leaves, by the contract.
@@ -102,7 +103,7 @@ var dueTests = []ledgerTest{
 		early := e.open()
 		e.equal("due just before", []string(nil), ids(e.list(client.Filter{Due: true})))
 		e.clock.Advance(time.Microsecond)
-		for _, l := range []client.DeskLedger{e.ledger, early} {
+		for _, l := range []desk.Ledger{e.ledger, early} {
 			for _, f := range []client.Filter{{Due: true}, client.Filter{Due: true}.In(b.Scope), {Due: true, Open: true, Order: client.DueFirst, Limit: 1}} {
 				list, err := l.List(e.ctx, f)
 				if err != nil {

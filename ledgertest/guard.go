@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 )
 
 // guardTests are about a new request that looks like an earlier one.
@@ -175,7 +176,7 @@ var guardTests = []ledgerTest{
 		e.equal("binding", refused, e.load(refused).Binding)
 	}},
 	{"of two equal ones at once, exactly one is made", func(e *ledgerEnv) {
-		handles := []client.DeskLedger{e.ledger, e.open()}
+		handles := []desk.Ledger{e.ledger, e.open()}
 		for round := range 50 {
 			var errs [2]error
 			var holds [2]client.Hold
@@ -211,7 +212,7 @@ func (e *ledgerEnv) mustRefuse(b, earlier client.Binding, succeeded time.Duratio
 	e.Helper()
 	b.Guard = client.Guard{On: true, Succeeded: succeeded}
 	want := &client.DuplicateError{RequestID: b.RequestID, Earlier: e.summary(earlier)}
-	for _, l := range []client.DeskLedger{e.ledger, e.open()} {
+	for _, l := range []desk.Ledger{e.ledger, e.open()} {
 		for _, intent := range []client.Intent{client.IntendPrepare, client.IntendSubmit} {
 			b.Fresh = !b.Fresh
 			h, err := l.Begin(e.ctx, b, intent, 0)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 )
 
 // listTests are about List.
@@ -154,7 +155,7 @@ var listTests = []ledgerTest{
 			{client.Filter{Open: true, Outcome: agentic.Succeeded}, ""},
 			{client.Filter{NeedsPerson: true}, ""},
 		} {
-			for _, l := range []client.DeskLedger{e.ledger, other} {
+			for _, l := range []desk.Ledger{e.ledger, other} {
 				list, err := l.List(e.ctx, tt.f)
 				if err != nil {
 					e.Fatal(err)

@@ -296,7 +296,7 @@ func inOrder(a, b *client.Summary, o client.Order, now time.Time) int {
 	return 0
 }
 
-// AddNote implements client.DeskLedger.
+// AddNote implements desk.Ledger.
 func (m *Memory) AddNote(ctx context.Context, scope client.Scope, requestID string, n client.Note) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -324,7 +324,7 @@ func (m *Memory) AddNote(ctx context.Context, scope client.Scope, requestID stri
 	return nil
 }
 
-// Purge implements client.DeskLedger.
+// Purge implements desk.Ledger.
 func (m *Memory) Purge(ctx context.Context, o client.PurgeOptions) (client.Purged, error) {
 	var p client.Purged
 	if err := ctx.Err(); err != nil {

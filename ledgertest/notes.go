@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 )
 
 var verbs = []client.Verb{client.Recheck, client.AttestSucceeded, client.AttestFailed, client.Abandon, client.Supersede}
@@ -126,7 +127,7 @@ var noteTests = []ledgerTest{
 			{prepared, []client.Verb{client.Recheck, client.AttestSucceeded, client.AttestFailed}},
 		} {
 			before := e.load(tt.b)
-			for _, l := range []client.DeskLedger{e.ledger, e.open()} {
+			for _, l := range []desk.Ledger{e.ledger, e.open()} {
 				for _, v := range tt.refused {
 					sum := e.summary(tt.b)
 					err := l.AddNote(e.ctx, tt.b.Scope, tt.b.RequestID, note(v))
@@ -222,7 +223,7 @@ var noteTests = []ledgerTest{
 			held := e.begin(b, client.IntendPrepare)
 			e.note(b, v) // also while it is held
 			e.release(held)
-			for _, l := range []client.DeskLedger{e.ledger, e.open()} {
+			for _, l := range []desk.Ledger{e.ledger, e.open()} {
 				for name, begin := range map[string]func() (client.Hold, error){
 					"Begin": func() (client.Hold, error) { return l.Begin(e.ctx, b, client.IntendSubmit, time.Minute) },
 					"Take": func() (client.Hold, error) {
@@ -274,7 +275,7 @@ var noteTests = []ledgerTest{
 	{"notes of many people at once are all kept", func(e *ledgerEnv) {
 		b := binding("request-1")
 		e.save(b, agentic.Unknown)
-		handles := []client.DeskLedger{e.ledger, e.open()}
+		handles := []desk.Ledger{e.ledger, e.open()}
 		var wg sync.WaitGroup
 		for i := range 32 {
 			wg.Go(func() {

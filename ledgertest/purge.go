@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 )
 
 // purge is Purge that must succeed.
@@ -304,7 +305,7 @@ func (e *ledgerEnv) mustBePurged(b client.Binding, o agentic.Outcome, at time.Ti
 	want := &client.PurgedError{RequestID: b.RequestID, Outcome: o, PurgedAt: at}
 	other := withInput(b, "something else")
 	other.Origin, other.Profile = "https://other.example", document(`{"other":1}`)
-	for _, l := range []client.DeskLedger{e.ledger, e.open()} {
+	for _, l := range []desk.Ledger{e.ledger, e.open()} {
 		for _, intent := range []client.Intent{client.IntendPrepare, client.IntendSubmit} {
 			for _, asked := range []client.Binding{b, other} {
 				asked.Fresh = intent == client.IntendSubmit

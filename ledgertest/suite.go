@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -22,7 +23,7 @@ type LedgerStore struct {
 	// Open gives one more handle on the store, with a connection of its own if
 	// there is such a thing. A handle that implements io.Closer is closed by the
 	// suite.
-	Open func(t *testing.T, clock func() time.Time) client.DeskLedger
+	Open func(t *testing.T, clock func() time.Time) desk.Ledger
 
 	// TakeOver breaks the hold on a request as it is broken when the holder is
 	// believed dead and is not.
@@ -60,7 +61,7 @@ type ledgerEnv struct {
 	*testing.T
 	store  LedgerStore
 	clock  *Clock
-	ledger client.DeskLedger
+	ledger desk.Ledger
 	ctx    context.Context
 }
 
@@ -73,7 +74,7 @@ func newLedgerEnv(t *testing.T, s LedgerStore) *ledgerEnv {
 }
 
 // open gives another handle on the same store.
-func (e *ledgerEnv) open() client.DeskLedger {
+func (e *ledgerEnv) open() desk.Ledger {
 	e.Helper()
 	l := e.store.Open(e.T, e.clock.Now)
 	e.Cleanup(func() { e.closeLedger(l) })

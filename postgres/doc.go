@@ -19,7 +19,7 @@
 //
 // # Ledger
 //
-// A client.DeskLedger that any number of hosts share (section 6). Its job is that a
+// A desk.Ledger that any number of hosts share (section 6). Its job is that a
 // request ID names one request, that it is attempted once in the whole fleet, that
 // one hold at a time works on it, and that what was observed stays.
 //

@@ -56,7 +56,7 @@ type Due struct {
 	Entries   int64     // tells the state that it was queued for
 }
 
-// Ledger is a client.DeskLedger on PostgreSQL, for any number of hosts. It is safe
+// Ledger is a desk.Ledger on PostgreSQL, for any number of hosts. It is safe
 // for concurrent use.
 type Ledger struct {
 	pool    *pgxpool.Pool
@@ -82,7 +82,7 @@ type Ledger struct {
 	renewal sync.WaitGroup
 }
 
-var _ client.DeskLedger = (*Ledger)(nil)
+var _ client.Ledger = (*Ledger)(nil)
 
 const (
 	defaultLease = 30 * time.Second

@@ -48,7 +48,7 @@ func (l *Ledger) inOwnTx(ctx context.Context, f func(pgx.Tx) error) error {
 	})
 }
 
-// AddNote implements client.DeskLedger. When the answer to its commit is lost, the
+// AddNote implements desk.Ledger. When the answer to its commit is lost, the
 // error says so, and the notes of the request tell whether it was added.
 func (l *Ledger) AddNote(ctx context.Context, scope client.Scope, requestID string, n client.Note) error {
 	if err := l.usable(ctx); err != nil {
@@ -98,7 +98,7 @@ FROM {schema}.ledger_request r WHERE r.key = $1::bytea FOR NO KEY UPDATE`), key[
 // purgeChunk is how many requests are purged in one transaction.
 const purgeChunk = 500
 
-// Purge implements client.DeskLedger, in transactions of some hundred requests each:
+// Purge implements desk.Ledger, in transactions of some hundred requests each:
 // when it ends early, what was purged stays so.
 func (l *Ledger) Purge(ctx context.Context, o client.PurgeOptions) (client.Purged, error) {
 	var p client.Purged

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/internal/pgtest"
 	"github.com/agentic-go/agentic/ledgertest"
 	"github.com/agentic-go/agentic/postgres"
@@ -75,7 +76,7 @@ func TestLedgerSuite(t *testing.T) {
 					t.Fatal(err)
 				}
 				return ledgertest.LedgerStore{
-					Open: func(t *testing.T, clock func() time.Time) client.DeskLedger {
+					Open: func(t *testing.T, clock func() time.Time) desk.Ledger {
 						c := d.config(t, 2)
 						change(c)
 						return d.openLedger(t, d.newPool(t, c), func(c *postgres.LedgerConfig) { c.Clock, c.Schema = clock, schema })

@@ -24,7 +24,7 @@ WHERE id = ?3`),
 	}
 }
 
-// AddNote implements client.DeskLedger. It needs no hold: it moves no fence, and a
+// AddNote implements desk.Ledger. It needs no hold: it moves no fence, and a
 // hold that begins or finishes meanwhile finds the request settled in its own
 // compare-and-set.
 func (l *Ledger) AddNote(ctx context.Context, scope client.Scope, requestID string, n client.Note) error {
@@ -75,7 +75,7 @@ func (l *Ledger) enterToWrite() error {
 // for their turn so long.
 const purgeChunk = 500
 
-// Purge implements client.DeskLedger. What it removed is overwritten in the file.
+// Purge implements desk.Ledger. What it removed is overwritten in the file.
 func (l *Ledger) Purge(ctx context.Context, o client.PurgeOptions) (client.Purged, error) {
 	enter := l.enter
 	if o.Apply {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentic-go/agentic/internal/savedform"
 )
 
-var _ client.DeskLedger = (*Ledger)(nil)
+var _ client.Ledger = (*Ledger)(nil)
 
 // Begin implements client.Ledger. A new request is one durable commit, one that is
 // not final takes its fence in one, and one that is final writes nothing.

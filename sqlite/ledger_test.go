@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/ledgertest"
 	"github.com/agentic-go/agentic/sqlite"
 )
@@ -42,7 +43,7 @@ func TestLedger(t *testing.T) {
 	ledgertest.Ledger(t, func(t *testing.T) ledgertest.LedgerStore {
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		return ledgertest.LedgerStore{
-			Open: func(t *testing.T, clock func() time.Time) client.DeskLedger {
+			Open: func(t *testing.T, clock func() time.Time) desk.Ledger {
 				l, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, Clock: clock})
 				if err != nil {
 					t.Fatal(err)

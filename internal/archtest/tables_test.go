@@ -11,9 +11,9 @@ const module = "github.com/agentic-go/agentic"
 // JSON, and a package that is not here may not exist.
 var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
-	"internal/cli": ". client transport reconcile fleet internal/deskcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
+	"internal/cli": ". client transport desk reconcile fleet internal/deskcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
 		" internal/render internal/advice internal/escape internal/inputschema internal/strictjson",
-	"internal/place":       "client sqlite postgres fleet internal/advice internal/escape",
+	"internal/place":       "client desk sqlite postgres fleet internal/advice internal/escape",
 	"internal/demo":        ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
 	"internal/deskcmd":     ". client desk internal/render internal/advice internal/escape",
 	"internal/documents":   ". transport internal/advice",
@@ -26,7 +26,7 @@ var arrows = map[string]string{
 	"sqlite":               ". client service internal/savedform internal/filelock internal/groupcommit internal/privatefile",
 	"postgres":             ". client service internal/savedform internal/lease internal/pgfold internal/pgmigrate",
 	"service":              ". internal/strictjson internal/inputschema",
-	"ledgertest":           ". client",
+	"ledgertest":           ". client desk",
 	"reconcile":            ". client",
 	"fleet":                ". client reconcile postgres",
 	"storetest":            "service",

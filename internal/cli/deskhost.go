@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/deskcmd"
 	"github.com/agentic-go/agentic/internal/render"
@@ -75,7 +76,7 @@ func (p *deskPlace) Scope() client.Scope { return p.scope() }
 
 func (p *deskPlace) Args() string { return p.args() }
 
-func (p *deskPlace) Open(ctx context.Context, readOnly bool) (client.DeskLedger, func(), error) {
+func (p *deskPlace) Open(ctx context.Context, readOnly bool) (desk.Ledger, func(), error) {
 	l, err := p.openSavedLedger(ctx, p.path, readOnly)
 	if err != nil {
 		return nil, nil, err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/escape"
 	"github.com/agentic-go/agentic/internal/place"
@@ -168,7 +169,7 @@ func (f *ledgerFlags) args() string {
 // ledger is an open ledger. What it says is durable when it says it, so an error of
 // close changes nothing.
 type ledger struct {
-	client.DeskLedger
+	desk.Ledger
 	close func() error
 	at    *place.Ledger
 }

@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/internal/place"
 )
 
 // blind is a ledger that cannot read one request.
 type blind struct {
-	client.DeskLedger
+	desk.Ledger
 	id string
 }
 
@@ -26,7 +27,7 @@ func (l blind) Load(ctx context.Context, s client.Scope, id string) (*client.Rec
 	if id == l.id {
 		return nil, &client.LedgerError{Op: "load", Err: errors.New("the page is damaged")}
 	}
-	return l.DeskLedger.Load(ctx, s, id)
+	return l.Ledger.Load(ctx, s, id)
 }
 
 // What a pass could not do is an error beside what it did, and one JSON value; a
@@ -47,7 +48,7 @@ func TestReconcileInPart(t *testing.T) {
 		a.live = func() bool { return true }
 		a.open = func(ctx context.Context, p place.Place, o place.Options) (ledger, error) {
 			l, err := openPlace(ctx, p, o)
-			l.DeskLedger = blind{l.DeskLedger, "request-2"}
+			l.Ledger = blind{l.Ledger, "request-2"}
 			return l, err
 		}
 		args := append([]string{"reconcile"}, reach...)

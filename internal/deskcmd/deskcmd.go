@@ -46,7 +46,7 @@ type Place interface {
 	Args() string // the flags again, for a command that a person can copy
 
 	// Open opens a ledger that has to be there.
-	Open(ctx context.Context, readOnly bool) (client.DeskLedger, func(), error)
+	Open(ctx context.Context, readOnly bool) (desk.Ledger, func(), error)
 
 	// Unsettled names the request in an error that leaves open what became of it.
 	Unsettled(err error, requestID string) error
@@ -148,7 +148,7 @@ func (c *Commands) one(ctx context.Context, p Place, id string, readOnly bool) (
 
 // opened is a request in an open ledger.
 type opened struct {
-	ledger client.DeskLedger
+	ledger desk.Ledger
 	close  func()
 	desk   *desk.Desk
 	rec    *client.Record

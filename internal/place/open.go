@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/fleet"
 	"github.com/agentic-go/agentic/postgres"
 	"github.com/agentic-go/agentic/sqlite"
@@ -35,7 +36,7 @@ type Options struct {
 
 // Ledger is an open ledger.
 type Ledger struct {
-	client.DeskLedger
+	desk.Ledger
 
 	// Postgres, Pool and Schema are those of a ledger in a database; nil otherwise.
 	Postgres *postgres.Ledger
@@ -50,7 +51,7 @@ type Ledger struct {
 // Close ends the ledger and its connections. What the ledger said is durable, so an
 // error changes nothing.
 func (l *Ledger) Close() error {
-	err := l.DeskLedger.(interface{ Close() error }).Close()
+	err := l.Ledger.(interface{ Close() error }).Close()
 	if l.Pool != nil {
 		l.Pool.Close()
 	}
@@ -71,7 +72,7 @@ func (p Place) Open(ctx context.Context, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{DeskLedger: l}, nil
+	return &Ledger{Ledger: l}, nil
 }
 
 // absent reports whether there is nothing at all in the place of a file.
@@ -104,7 +105,7 @@ func (p Place) openPostgres(ctx context.Context, o Options) (_ *Ledger, err erro
 	if err != nil {
 		return nil, p.failure("open", err)
 	}
-	return &Ledger{DeskLedger: l, Postgres: l, Pool: pool, Schema: p.schema, Queued: queued}, nil
+	return &Ledger{Ledger: l, Postgres: l, Pool: pool, Schema: p.schema, Queued: queued}, nil
 }
 
 // failure makes the error of something that was done at this place.
