@@ -87,10 +87,6 @@ var _ client.Ledger = (*Ledger)(nil)
 const (
 	defaultLease = 30 * time.Second
 	minLease     = time.Second
-
-	// slots is how many batches of a kind are under way at once. BenchmarkLedger is
-	// the measure.
-	slots = 2
 )
 
 // retryTime is how long a read, and a hold that nobody waits longer for, is tried
@@ -134,11 +130,11 @@ func openLedger(ctx context.Context, c LedgerConfig) (*Ledger, error) {
 		pool: c.Pool, sql: newLedgerSQL(schema), lease: c.Lease, enqueue: c.Enqueue, logger: c.Logger, clock: c.Clock, onLost: c.Lost,
 		holds: map[*hold]struct{}{}, stop: make(chan struct{}),
 	}
-	l.inserts = pgfold.Folder[insertion]{Pool: c.Pool, Slots: slots, Write: l.writeInsertions, Apart: sameIntent}
-	l.takes = pgfold.Folder[taking]{Pool: c.Pool, Slots: slots, Write: l.writeTakings}
-	l.appends = pgfold.Folder[appending]{Pool: c.Pool, Slots: slots, Write: l.writeAppendings}
-	l.enqueues = pgfold.Folder[appending]{Pool: c.Pool, Slots: slots, Write: l.writeAndEnqueue}
-	l.frees = pgfold.Folder[freeing]{Pool: c.Pool, Slots: 1, Write: l.writeFreeings}
+	l.inserts = pgfold.Folder[insertion]{Pool: c.Pool, Write: l.writeInsertions, Apart: sameIntent}
+	l.takes = pgfold.Folder[taking]{Pool: c.Pool, Write: l.writeTakings}
+	l.appends = pgfold.Folder[appending]{Pool: c.Pool, Write: l.writeAppendings}
+	l.enqueues = pgfold.Folder[appending]{Pool: c.Pool, Write: l.writeAndEnqueue}
+	l.frees = pgfold.Folder[freeing]{Pool: c.Pool, Write: l.writeFreeings}
 	l.renewal.Go(l.renewLeases)
 	return l, nil
 }

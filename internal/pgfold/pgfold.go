@@ -15,14 +15,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Folder makes one transaction of the writes that wait, as many at once as it has
-// slots. There is no goroutine of its own: a caller leads, and when its batch is
-// done one of those that came meanwhile leads the next, its own write in it. So no
-// caller works for others for ever. A leader takes its connection first and the
-// writes then: what comes while the pool is empty goes with it.
+// Folder makes one transaction of the writes that wait. There is no goroutine of its
+// own: a caller leads, and when its batch is done one of those that came meanwhile
+// leads the next, its own write in it. So no caller works for others for ever. A
+// leader takes its connection first and the writes then: what comes while the pool is
+// empty goes with it.
+//
+// One batch at a time makes the largest batches, and so the fewest commits:
+// BenchmarkLedger is the measure. But a batch that hangs, on a connection that was cut
+// or behind a lock, must not hold up the rest: whoever has waited for longer than
+// stuckTime leads a batch beside it, while there are fewer than maxLeaders.
 type Folder[M any] struct {
-	Pool  *pgxpool.Pool
-	Slots int
+	Pool *pgxpool.Pool
 
 	// Write makes one transaction of a batch, whose order it may change, and leaves in
 	// each member what it came to. It may run more than once for a member; the last run
@@ -49,6 +53,9 @@ const (
 	// spoils it.
 	maxBatch = 256
 
+	maxLeaders = 4
+	stuckTime  = 100 * time.Millisecond
+
 	// BatchTime bounds a batch, whose end no caller's context brings about: a commit
 	// that is cut off is neither done nor undone to us.
 	BatchTime = 10 * time.Second
@@ -65,19 +72,27 @@ func (f *Folder[M]) Submit(ctx context.Context, m *M) error {
 	w := &waiter[M]{member: m, signal: make(chan struct{}, 1)}
 	f.mu.Lock()
 	f.queue = append(f.queue, w)
-	if f.busy < f.Slots {
+	if f.busy == 0 {
 		f.busy++
 		w.leads = true
 		w.signal <- struct{}{}
 	}
 	f.mu.Unlock()
-	select {
-	case <-w.signal:
-	case <-ctx.Done():
-		if f.withdraw(w) {
-			return errors.Join(ctx.Err(), ErrWithdrawn)
+	stuck := time.NewTicker(stuckTime)
+	defer stuck.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-w.signal:
+			waiting = false
+		case <-stuck.C:
+			f.leadBeside(w)
+		case <-ctx.Done():
+			if f.withdraw(w) {
+				return errors.Join(ctx.Err(), ErrWithdrawn)
+			}
+			<-w.signal
+			waiting = false
 		}
-		<-w.signal
 	}
 	f.mu.Lock()
 	leads := w.leads
@@ -86,6 +101,17 @@ func (f *Folder[M]) Submit(ctx context.Context, m *M) error {
 		f.lead(ctx, w)
 	}
 	return w.err
+}
+
+// leadBeside has a write that waits too long lead a batch of its own.
+func (f *Folder[M]) leadBeside(w *waiter[M]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !w.leads && f.busy < maxLeaders && slices.Contains(f.queue, w) {
+		f.busy++
+		w.leads = true
+		w.signal <- struct{}{}
+	}
 }
 
 // withdraw takes a write out of the queue, and passes the lead on if it had it.
@@ -103,11 +129,11 @@ func (f *Folder[M]) withdraw(w *waiter[M]) bool {
 	return true
 }
 
-// passOn makes the first of the queue that does not lead yet a leader. The caller
-// has f.mu.
+// passOn makes the first of the queue that does not lead yet a leader, unless
+// somebody else leads. The caller has f.mu.
 func (f *Folder[M]) passOn() {
 	for _, w := range f.queue {
-		if !w.leads {
+		if !w.leads && f.busy == 1 {
 			w.leads = true
 			w.signal <- struct{}{}
 			return

@@ -40,7 +40,7 @@ type mark struct{ n, got int64 }
 
 // marks writes a batch of marks; batches counts them.
 func marks(pool *pgxpool.Pool, batches *atomic.Int64) *pgfold.Folder[mark] {
-	return &pgfold.Folder[mark]{Pool: pool, Slots: 1, Write: func(ctx context.Context, conn *pgx.Conn, batch []*mark) error {
+	return &pgfold.Folder[mark]{Pool: pool, Write: func(ctx context.Context, conn *pgx.Conn, batch []*mark) error {
 		batches.Add(1)
 		var ns []int64
 		for _, m := range batch {
@@ -229,5 +229,43 @@ func TestPausesGrowAndEnd(t *testing.T) {
 	cancel()
 	if err := p.Sleep(ended); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A batch that hangs holds up those that are in it, and nobody else for long.
+func TestBesideABatchThatHangs(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 4)
+	var batches atomic.Int64
+	f := marks(pool, &batches)
+	write, hangs, end := f.Write, make(chan struct{}), make(chan struct{})
+	f.Write = func(ctx context.Context, conn *pgx.Conn, batch []*mark) error {
+		if batch[0].n == 0 {
+			close(hangs)
+			<-end
+		}
+		return write(ctx, conn, batch)
+	}
+	first := make(chan error, 1)
+	go func() { first <- f.Submit(t.Context(), &mark{n: 0}) }()
+	<-hangs
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			if err := f.Submit(t.Context(), &mark{n: int64(i + 1)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := count(t, pool); n != 40 {
+		t.Errorf("%d marks beside the batch that hangs", n)
+	}
+	close(end)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if n := count(t, pool); n != 41 {
+		t.Errorf("%d marks", n)
 	}
 }
