@@ -42,7 +42,7 @@ func requests(t *testing.T) int {
 
 const (
 	hostCount = 3
-	lease     = 2 * time.Second
+	lease     = 3 * time.Second
 )
 
 // driven is a host process that is killed, started again, paused and cut off.
@@ -128,7 +128,7 @@ func (c *chaos) run(t *testing.T, hosts []*driven, server *pgtest.Cluster, datab
 			return
 		default:
 		}
-		pause(between(800*time.Millisecond, 2500*time.Millisecond))
+		pause(between(time.Second, 4*time.Second))
 		switch { // now and then it is the server's turn
 		case n%17 == 0:
 			c.restarts.Add(1)
@@ -209,7 +209,7 @@ func TestFleet(t *testing.T) {
 		pg := newProxy(t, ns.reach()+":0", socket)
 		d := &driven{t: t, ns: ns, pg: pg, order: order{
 			Name: strconv.Itoa(i), Origin: s.origin, Database: through(t, database, pg.ln.Addr().String()),
-			Requests: n, Callers: 16, Lease: lease, Log: filepath.Join(dir, strconv.Itoa(i)), Seed: seed + uint64(i),
+			Requests: n, Callers: 64, Lease: lease, Log: filepath.Join(dir, strconv.Itoa(i)), Seed: seed + uint64(i),
 		}}
 		if ns.name != "" {
 			outside := newProxy(t, ns.reach()+":0", [2]string{"tcp", "127.0.0.1:" + servicePort})
@@ -227,10 +227,8 @@ func TestFleet(t *testing.T) {
 	began := time.Now()
 	stop, c := make(chan struct{}), new(chaos)
 	var wg sync.WaitGroup
-	if os.Getenv("DBG") != "nochaos" {
-		wg.Go(func() { c.run(t, hosts, server, database, seed, stop) })
-	}
-	limit := 2*time.Minute + time.Duration(n)*60*time.Millisecond
+	wg.Go(func() { c.run(t, hosts, server, database, seed, stop) })
+	limit := 2*time.Minute + time.Duration(n)*120*time.Millisecond
 	for tried := 0; tried < len(hosts); {
 		time.Sleep(200 * time.Millisecond)
 		if tried = 0; time.Since(began) > limit {

@@ -163,7 +163,7 @@ func openHost(ctx context.Context, origin, database string, lease time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	cfg.MaxConns = 8
+	cfg.MaxConns = 16
 	cfg.ConnConfig.ConnectTimeout = 2 * time.Second
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -233,9 +233,6 @@ func (h *host) try(ctx context.Context, id string) report {
 		default:
 			r.Err = err.Error()
 			return r
-		}
-		if os.Getenv("DBG") != "" {
-			fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), id, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
