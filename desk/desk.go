@@ -162,9 +162,10 @@ type Superseded struct {
 // the old one's ID in it, and the old one as it was. Supersede again, with the same
 // NewID, finds the new request and writes the note that is missing.
 //
-// A request that was superseded by another one already, or has a final receipt, is a
-// *client.NoteError. A receipt that becomes final in between is that error too, and
-// the new request is abandoned. The other errors are those of client.Prepare and
+// A request that was superseded by another one already, whatever was noted since, or
+// has a final receipt, is a *client.NoteError. A receipt that becomes final, or
+// another successor that is noted, in between is that error too, and the new request
+// is abandoned. The other errors are those of client.Prepare and
 // Ledger.AddNote.
 func (d *Desk) Supersede(ctx context.Context, a Act, o SupersedeOptions) (Superseded, error) {
 	c, err := d.in(a.Scope)
@@ -182,16 +183,18 @@ func (d *Desk) Supersede(ctx context.Context, a Act, o SupersedeOptions) (Supers
 	refuse := func(reason string) error {
 		return &client.NoteError{RequestID: a.RequestID, Verb: client.Supersede, Reason: reason}
 	}
-	earlier := rec.Settled()
-	already := earlier != nil && earlier.Verb == client.Supersede
+	another := func(successor string) error {
+		return refuse("it was superseded by request " + successor + " already; supersede that one")
+	}
+	earlier := Successor(rec)
 	sum := rec.Summary()
 	switch {
 	case n.NewID == a.RequestID:
 		return Superseded{}, refuse("the new request needs an ID of its own")
-	case already && o.NewID != "" && earlier.NewID != o.NewID:
-		return Superseded{}, refuse("it was superseded by request " + earlier.NewID + " already")
-	case already:
-		next, err := d.ledger.Load(ctx, a.Scope, earlier.NewID)
+	case earlier != "" && o.NewID != "" && earlier != o.NewID:
+		return Superseded{}, another(earlier)
+	case earlier != "":
+		next, err := d.ledger.Load(ctx, a.Scope, earlier)
 		return Superseded{New: next, Already: true}, err
 	}
 	// Everything that would refuse the note comes before the new request.
@@ -211,7 +214,26 @@ func (d *Desk) Supersede(ctx context.Context, a Act, o SupersedeOptions) (Supers
 	if err := d.ledger.AddNote(ctx, a.Scope, a.RequestID, n); err != nil {
 		return Superseded{}, errors.Join(err, d.withdraw(ctx, a, next, err))
 	}
+	// Somebody else may have been faster, with another new ID.
+	if rec, err = d.ledger.Load(ctx, a.Scope, a.RequestID); err != nil {
+		return Superseded{}, err
+	}
+	if first := Successor(rec); first != "" && first != n.NewID {
+		err := another(first)
+		return Superseded{}, errors.Join(err, d.withdraw(ctx, a, next, err))
+	}
 	return Superseded{New: next}, nil
+}
+
+// Successor is the ID of the request that was made instead of this one, or "". A
+// request has one at most: of two that were made at once, the one noted first.
+func Successor(rec *client.Record) string {
+	for _, n := range rec.Notes {
+		if n.Verb == client.Supersede {
+			return n.NewID
+		}
+	}
+	return ""
 }
 
 // again prepares what a saved request was made of under another ID.
@@ -231,7 +253,7 @@ func (d *Desk) withdraw(ctx context.Context, a Act, next *client.Record, why err
 		return nil
 	}
 	err := d.ledger.AddNote(ctx, a.Scope, next.RequestID, client.Note{By: a.By, Verb: client.Abandon,
-		Reason: "Request " + a.RequestID + " came to its end before this one was sent instead."})
+		Reason: "Request " + a.RequestID + " came to its end, or to another successor, before this one was sent instead."})
 	if err != nil {
 		return fmt.Errorf("request %s is prepared and not needed; abandon it: %w", next.RequestID, err)
 	}

@@ -52,6 +52,51 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
+// What people note in between, and who is faster, makes no second successor: the
+// first one may have been sent.
+func TestSupersedeOneSuccessor(t *testing.T) {
+	h := newHost(t)
+	h.send()
+	first, err := h.desk.Supersede(t.Context(), act(testID), desk.SupersedeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.desk.Attest(t.Context(), act(testID), client.AttestFailed, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.desk.Supersede(t.Context(), act(testID), desk.SupersedeOptions{NewID: "request-0009"})
+	refused(t, "a second successor after a note", err)
+	again, err := h.desk.Supersede(t.Context(), act(testID), desk.SupersedeOptions{})
+	if err != nil || !again.Already || again.New.RequestID != first.New.RequestID {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if list, err := h.ledger.List(t.Context(), client.Filter{}); err != nil || len(list) != 2 {
+		t.Errorf("%d requests, want the old one and its successor (%v)", len(list), err)
+	}
+
+	h = newHost(t)
+	h.send()
+	faster := func() error {
+		_, err := h.desk.Supersede(t.Context(), act(testID), desk.SupersedeOptions{NewID: "request-faster"})
+		return err
+	}
+	d, err := desk.New(desk.Config{Ledger: &cut{h.ledger, faster}, Client: h.client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Supersede(t.Context(), act(testID), desk.SupersedeOptions{NewID: "request-slower"})
+	refused(t, "a second successor at once", err)
+	if n := h.load("request-slower").Settled(); n == nil || n.Verb != client.Abandon {
+		t.Errorf("the second successor can be sent: %+v", n)
+	}
+	if n := h.load("request-faster").Settled(); n != nil {
+		t.Errorf("the successor is withdrawn: %+v", n)
+	}
+	if got := desk.Successor(h.load(testID)); got != "request-faster" {
+		t.Errorf("successor %q", got)
+	}
+}
+
 func TestSupersedeRefused(t *testing.T) {
 	h := newHost(t)
 	h.send()

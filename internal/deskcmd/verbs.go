@@ -297,8 +297,7 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 	if err := o.reach(reach); err != nil {
 		return err
 	}
-	before := o.rec.Settled()
-	if before == nil || before.Verb != client.Supersede {
+	if desk.Successor(o.rec) == "" {
 		err := c.ask(ctx, yes, o, client.Supersede, "A new request would be made of this one's documents and input:", "It may happen twice. Make the new request? [y/N] ")
 		if err != nil {
 			return err
@@ -312,7 +311,11 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 	out := successor{RequestID: id, NewID: next.RequestID, Already: done.Already, State: next.State}
 	if next.State == client.Prepared && next.Settled() == nil {
 		out.Send = reach.SendCommand(next.RequestID)
-		c.out.Say("The first request may have happened; the new one may do it a second time.")
+		if o.rec.State == client.Attempted {
+			c.out.Say("The first request may have happened; the new one may do it a second time.")
+		} else {
+			c.out.Say("The first request was never sent, and never will be.")
+		}
 		c.out.Say("To send the new one: %s", escape.Quoted(out.Send))
 	}
 	if c.out.JSON() {
