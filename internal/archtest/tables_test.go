@@ -12,12 +12,13 @@ const module = "github.com/agentic-go/agentic"
 var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
 	"internal/cli": ". client transport desk reconcile fleet internal/deskcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
-		" internal/render internal/advice internal/escape internal/inputschema internal/strictjson",
+		" internal/render internal/advice internal/escape internal/inputschema internal/scenario",
 	"internal/place":       "client desk sqlite postgres fleet internal/advice internal/escape",
 	"internal/demo":        ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
 	"internal/deskcmd":     ". client desk internal/render internal/advice internal/escape",
 	"internal/documents":   ". transport internal/advice",
 	"internal/render":      ". client desk reconcile internal/escape",
+	"internal/scenario":    ". client internal/advice internal/strictjson",
 	"internal/advice":      "",
 	"examples/host":        ". client transport sqlite",
 	"examples/fleet":       ". client transport postgres reconcile fleet desk",

@@ -8,7 +8,7 @@
 // section 6 and package agentic the decisions; an outcome becomes an exit code
 // here and nothing else. It imports the root package, client, transport, reconcile,
 // fleet, and of internal advice, demo, documents, escape, inputschema, place, render,
-// strictjson, telemetry and ticket.
+// scenario, telemetry and ticket.
 //
 // One command, straight down: Main makes an app of the process; app.run builds
 // the tree of commands (root.go) and gives the arguments to cobra; the command's

@@ -22,6 +22,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/internal/demo"
+	"github.com/agentic-go/agentic/internal/scenario"
 	"github.com/agentic-go/agentic/internal/ticket"
 )
 
@@ -185,7 +186,7 @@ func TestAdapterRefuses(t *testing.T) {
 		{"a missing member", `{"profile": {}}`, `"openapi" is nothing, not object`},
 		{"an origin that is not on loopback", whole("https://support.example", ""), "not http on loopback"},
 		{"an invalid profile", strings.Replace(whole(origin, ""), `"create-ticket"`, `"?"`, 1), "a document is invalid"},
-		{"too much", strings.Repeat(" ", maxAdapterInput+1), "longer than"},
+		{"too much", strings.Repeat(" ", scenario.MaxBytes+1), "longer than"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := command(t, "adapter")

@@ -1,0 +1,95 @@
+// Package scenario reads what a harness gives to the command's adapter, and says in
+// the words of a scenario what is wrong with it.
+//
+// Not its job: carrying it out. It imports agentic, client, internal/advice and
+// internal/strictjson.
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/strictjson"
+)
+
+// MaxBytes holds both documents and an input at their limits, with white space
+// between the tokens.
+const MaxBytes = 2 << 20
+
+// Scenario is what a harness asks for.
+type Scenario struct {
+	Profile, OpenAPI []byte // JSON without white space
+	Input            []byte // the same
+	RequestID        string
+	Ledger           string // a file, or a folder that exists
+	Crash            bool   // after the submission was attempted
+}
+
+// Parse reads one JSON object. Its error quotes nothing of what it was given but the
+// names of members that this package knows.
+func Parse(data []byte) (s Scenario, err error) {
+	root, err := strictjson.Parse(data)
+	if e, ok := errors.AsType[*strictjson.Error](err); ok { // without the name that it quotes
+		return s, fmt.Errorf("%w in line %d, column %d", e.Reason, e.Line, e.Column)
+	}
+	if err == nil && root.Kind() != strictjson.Object {
+		err = errors.New("it is not a JSON object")
+	}
+	if err != nil {
+		return s, err
+	}
+	member := func(name string, kind strictjson.Kind) strictjson.Value {
+		v, _ := root.Member(name)
+		if v.Kind() != kind && err == nil {
+			err = errors.New(`its member "` + name + `" is ` + v.Kind().String() + ", not " + kind.String())
+		}
+		return v
+	}
+	// A document keeps its meaning and its digest without its white space.
+	s.Profile = member("profile", strictjson.Object).Compact()
+	s.OpenAPI = member("openapi", strictjson.Object).Compact()
+	s.Input = member("input", strictjson.Object).Compact()
+	s.RequestID, _ = member("request_id", strictjson.String).Text()
+	s.Ledger, _ = member("ledger_path", strictjson.String).Text()
+	if _, given := root.Member("test_crash_after_submit"); given {
+		s.Crash = member("test_crash_after_submit", strictjson.Bool).Truth()
+	}
+	if err == nil && (s.RequestID == "" || s.Ledger == "") {
+		err = errors.New(`its members "request_id" and "ledger_path" may not be empty`)
+	}
+	return s, err
+}
+
+// Error is an error in the words of a scenario, which has members and no
+// flags. Its documents were parsed without their white space, so a line and a
+// column would name no place in it.
+func Error(err error) error {
+	if e, ok := errors.AsType[*agentic.InvalidError](err); ok {
+		return &agentic.InvalidError{Diagnostics: withoutLines(e.Diagnostics)}
+	}
+	if e, ok := errors.AsType[*agentic.InputError](err); ok {
+		return &agentic.InputError{Diagnostics: withoutLines(e.Diagnostics)}
+	}
+	if e, ok := errors.AsType[*agentic.UnknownActionError](err); ok {
+		return advice.New("scenario", fmt.Errorf("the profile has %d actions", len(e.Known)), "A scenario does not name one, so its profile has to have one action.")
+	}
+	if e, ok := errors.AsType[*client.RequestIDError](err); ok {
+		return advice.New("scenario", errors.New(`"request_id" is "`+e.RequestID+`"`), "Give 8 to 128 characters of A-Z, a-z, 0-9, _ and -.")
+	}
+	if e, ok := errors.AsType[*client.BindingError](err); ok {
+		return advice.New("bound-to-another", e, "Give each scenario a request_id or a ledger_path of its own.")
+	}
+	return err
+}
+
+func withoutLines(found agentic.Diagnostics) agentic.Diagnostics {
+	found = slices.Clone(found)
+	for i := range found {
+		found[i].Line, found[i].Column = 0, 0
+	}
+	return found
+}
