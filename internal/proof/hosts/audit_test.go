@@ -21,6 +21,7 @@ func newPool(t *testing.T, database string) *pgxpool.Pool {
 func audit(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `
+CREATE INDEX audit_id ON agentic.ledger_request (id);
 CREATE TABLE audit (what text NOT NULL, request_id text NOT NULL);
 CREATE FUNCTION audit_write() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
