@@ -94,17 +94,18 @@ func (l *Ledger) renewSome(ctx context.Context, conn *pgx.Conn, holds []*hold, l
 		keys, fences, holders, micros = append(keys, h.key[:]), append(fences, h.row.fence), append(holders, h.holder), append(micros, leases[i].Microseconds())
 	}
 	var lost []*hold
+	var renewed []int
 	sent := time.Now()
 	err := pgfold.InTx(ctx, conn, pgfold.Query{SQL: l.sql.prelude}, pgfold.Query{SQL: l.sql.renew, Args: []any{keys, fences, holders, micros}}, func(rows pgx.Rows) error {
 		var key []byte
-		var renewed, mine bool
-		if err := rows.Scan(&key, &renewed, &mine); err != nil {
+		var isRenewed, mine bool
+		if err := rows.Scan(&key, &isRenewed, &mine); err != nil {
 			return err
 		}
 		i := byKey[lease.Key(key)]
 		switch {
-		case renewed:
-			holds[i].right.Renewed(sent, leases[i])
+		case isRenewed:
+			renewed = append(renewed, i)
 		case !mine:
 			lost = append(lost, holds[i])
 		}
@@ -112,6 +113,9 @@ func (l *Ledger) renewSome(ctx context.Context, conn *pgx.Conn, holds []*hold, l
 	}, nil)
 	if err != nil {
 		return err
+	}
+	for _, i := range renewed { // only now it is committed
+		holds[i].right.Renewed(sent, leases[i])
 	}
 	for _, h := range lost {
 		l.mu.Lock()

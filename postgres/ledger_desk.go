@@ -162,28 +162,40 @@ SELECT (SELECT count(*) FROM o WHERE open), (SELECT count(*) FROM o WHERE NOT op
 	return p, err
 }
 
-// purgeSome leaves the tombstones of at most so many requests.
+// purgeSome leaves the tombstones of at most so many requests. It locks them first: a
+// statement does not see what was appended while it waited for a row.
 func (l *Ledger) purgeSome(ctx context.Context, old *where, olds string, limit int) (requests, entries int, err error) {
 	n := len(old.args)
-	sql := l.named(fmt.Sprintf(`
+	choose := l.named(fmt.Sprintf(`
+SELECT r.key FROM {schema}.ledger_request r WHERE `+olds+` AND NOT (`+isOpen+`) ORDER BY r.id LIMIT $%d::bigint FOR NO KEY UPDATE`, n+1))
+	err = l.inOwnTx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, choose, append(old.args[:n:n], int64(limit))...)
+		if err != nil {
+			return err
+		}
+		keys, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, l.named(bury), keys, l.now()).Scan(&requests, &entries)
+	})
+	return requests, entries, err
+}
+
+const bury = `
 WITH v AS MATERIALIZED (
-	SELECT r.key, r.id FROM {schema}.ledger_request r WHERE `+olds+` AND NOT (`+isOpen+`) ORDER BY r.id LIMIT $%d::bigint FOR NO KEY UPDATE
+	SELECT r.key, r.id FROM {schema}.ledger_request r WHERE r.key = ANY ($1::bytea[])
 ), e AS (
 	DELETE FROM {schema}.ledger_entry e USING v WHERE e.request = v.id RETURNING 1
 ), n AS (
 	DELETE FROM {schema}.ledger_note n USING v WHERE n.request = v.id
 ), u AS (
 	UPDATE {schema}.ledger_request r
-	SET purged_at = coalesce($%d::timestamptz, clock_timestamp()), fence = r.fence + 1, lease_until = NULL, next_check = NULL, entries = 0, notes = 0,
+	SET purged_at = coalesce($2::timestamptz, clock_timestamp()), fence = r.fence + 1, lease_until = NULL, next_check = NULL, entries = 0, notes = 0,
 		profile_digest = NULL, openapi_digest = NULL, input = NULL, input_sum = NULL
 	FROM v WHERE r.key = v.key RETURNING 1
 )
-SELECT (SELECT count(*) FROM u), (SELECT count(*) FROM e)`, n+1, n+2))
-	err = l.inOwnTx(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, sql, append(old.args[:n:n], int64(limit), l.now())...).Scan(&requests, &entries)
-	})
-	return requests, entries, err
-}
+SELECT (SELECT count(*) FROM u), (SELECT count(*) FROM e)`
 
 // purgeSnapshots removes the documents that no request needs. It condemns them first,
 // so that whoever binds a request from then on saves them again, or takes the

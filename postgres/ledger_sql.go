@@ -118,7 +118,8 @@ WHERE r.key = m.key AND r.holder = m.holder
 RETURNING r.key`),
 
 		// A row that is being written is passed over: nobody waits for anybody here.
-		// Each member is returned with whether it is still the holder.
+		// Each member is returned with whether it is still the holder; without a lease it
+		// is the one that has just given the request free itself.
 		renew: named(`
 WITH m AS (
 	SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[]) AS m (key, fence, holder, lease_us)
@@ -130,7 +131,7 @@ WITH m AS (
 	UPDATE {schema}.ledger_request r SET lease_until = clock_timestamp() + l.lease_us * interval '1 microsecond'
 	FROM l WHERE r.key = l.key RETURNING r.key
 )
-SELECT m.key, u.key IS NOT NULL, coalesce(r.fence = m.fence AND r.holder = m.holder AND r.lease_until > clock_timestamp(), false)
+SELECT m.key, u.key IS NOT NULL, coalesce(r.fence = m.fence AND r.holder = m.holder AND coalesce(r.lease_until > clock_timestamp(), true), false)
 FROM m LEFT JOIN {schema}.ledger_request r ON r.key = m.key LEFT JOIN u ON u.key = m.key`),
 
 		load: named(`

@@ -1,0 +1,107 @@
+package postgres_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/pgtest"
+	"github.com/agentic-go/agentic/postgres"
+)
+
+// A renewal whose commit fails gives nobody the right to submit for longer: only what
+// the database keeps counts.
+func TestRenewalThatIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	d := newLedgerDatabase(t, pgtest.Shared(t))
+	d.exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not now'; END $$`)
+	d.exec(t, `CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE OF lease_until ON agentic.ledger_request
+		DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	l := d.openLedger(t, d.newPool(t, d.config(t, 2)), func(c *postgres.LedgerConfig) { c.Lease = time.Second })
+	h := begin(t, l, bindingOf("request-1"))
+	time.Sleep(1200 * time.Millisecond)
+	var held bool
+	if err := d.admin.QueryRow(t.Context(), `SELECT lease_until > clock_timestamp() FROM agentic.ledger_request`).Scan(&held); err != nil || held {
+		t.Fatalf("it is held: %t, %v", held, err)
+	}
+	if h.MaySubmit() {
+		t.Error("it may submit after its lease has ended")
+	}
+}
+
+// A renewal that comes between the commit of Finish and its answer finds no lease any
+// more. That is not a lease that was lost.
+func TestRenewalBesideFinish(t *testing.T) {
+	t.Parallel()
+	d := newLedgerDatabase(t, pgtest.Shared(t))
+	var lost atomic.Int64
+	l := d.openLedger(t, d.newPool(t, d.config(t, 2)), func(c *postgres.LedgerConfig) {
+		c.Lease, c.Lost = time.Second, func(n int) { lost.Add(int64(n)) }
+	})
+	begin(t, l, bindingOf("request-1"))
+	d.exec(t, `UPDATE agentic.ledger_request SET lease_until = NULL`) // as Finish does
+	time.Sleep(time.Second)
+	if n := lost.Load(); n != 0 {
+		t.Errorf("%d lost leases were told of", n)
+	}
+	taken := begin(t, l, bindingOf("request-2"))
+	d.exec(t, `UPDATE agentic.ledger_request SET fence = fence + 1, lease_until = NULL WHERE request_id = 'request-2'`) // as a purge does
+	time.Sleep(time.Second)
+	if n := lost.Load(); n != 1 || taken.MaySubmit() {
+		t.Errorf("%d lost leases were told of, and it may submit: %t", n, taken.MaySubmit())
+	}
+}
+
+// A purge that waits for a write to a request removes what that write appended, too.
+func TestPurgeOfWhatIsBeingWritten(t *testing.T) {
+	t.Parallel()
+	d := newLedgerDatabase(t, pgtest.Shared(t))
+	l := d.openLedger(t, d.newPool(t, d.config(t, 4)), nil)
+	b := bindingOf("request-1")
+	h := begin(t, l, b)
+	if err := h.Observe(t.Context(), exchanges[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AddNote(t.Context(), b.Scope, b.RequestID, client.Note{By: "ann", Verb: client.Abandon, Reason: "why not"}); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := d.admin.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }() // after a commit it does nothing
+	for _, sql := range []string{                   // as the hold writes
+		`UPDATE agentic.ledger_request SET entries = entries + 1`,
+		`INSERT INTO agentic.ledger_entry SELECT id, entries, holder, '[]', NULL FROM agentic.ledger_request`,
+	} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var p client.Purged
+	purged := make(chan error, 1)
+	go func() {
+		var err error
+		p, err = l.Purge(t.Context(), client.PurgeOptions{Before: time.Now().Add(time.Hour), Apply: true})
+		purged <- err
+	}()
+	for waits := false; !waits; time.Sleep(time.Millisecond) {
+		if err := d.admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-purged; err != nil || p.Requests != 1 || p.Entries != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if r, err := l.Load(t.Context(), b.Scope, b.RequestID); err != nil || r.PurgedAt.IsZero() || len(r.Observations) != 0 {
+		t.Errorf("the tombstone: %+v, %v", r, err)
+	}
+	if err := h.Finish(t.Context(), nil, receiptOf(b, agentic.Unknown)); err == nil {
+		t.Error("a purged request was written to")
+	}
+}
