@@ -72,7 +72,11 @@ func CaseOf(rec *client.Record, now time.Time) Case {
 		return c
 	case rec.State == client.Prepared:
 		c.Kind, c.Why = Unsent, "It was prepared and provably never sent."
-		c.Choices = append(c.Choices, send, abandonUnsent)
+		if rec.Supersedes == "" {
+			c.Choices = append(c.Choices, send, abandonUnsent)
+		} else {
+			c.Choices = append(c.Choices, sendInstead, abandonUnsent)
+		}
 		return c
 	}
 	c.Kind, c.Why, c.Wrong = attempted(rec, now)
@@ -206,6 +210,8 @@ func look(rec *client.Record) []string {
 var (
 	send = Choice{"send", "Sends it, for the only time.",
 		"None beyond the action itself: it was never sent before."}
+	sendInstead = Choice{"send", send.Does,
+		"The request that it supersedes may have happened; then this does it a second time."}
 	abandonUnsent = Choice{"abandon", "Takes it off the desk. It is never sent from then on.",
 		"None: it was never sent."}
 	recheck = Choice{"recheck", "Reads the status once more, and the evidence if the service says that it succeeded. It sends nothing.",

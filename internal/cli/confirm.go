@@ -2,13 +2,10 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
 
-	"github.com/agentic-go/agentic"
-	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/render"
 )
@@ -30,20 +27,8 @@ func (a *app) gate(yes, stdinTaken bool) error {
 
 // confirm shows what would be sent and asks. The error is errDeclined unless the
 // answer is yes.
-func (a *app) confirm(ctx context.Context, plan *agentic.Plan, in agentic.Input, scope client.Scope, requestID string) error {
-	var b bytes.Buffer
-	b.WriteString("This would be sent, once:\n")
-	render.Field(&b, "  origin", plan.Origin)
-	render.Field(&b, "  action", plan.Action.ID)
-	render.Field(&b, "  described", plan.Action.Description+"  (the publisher's words)")
-	render.Field(&b, "  sends", "POST "+plan.SubmitURL())
-	render.Field(&b, "  principal", scope.Principal)
-	render.Field(&b, "  environment", scope.Environment)
-	if requestID != "" {
-		render.Field(&b, "  request ID", requestID)
-	}
-	render.Block(&b, "  input", in.Body())
-	return a.ask(ctx, b.Bytes(), "Send it? [y/N] ", errDeclined)
+func (a *app) confirm(ctx context.Context, w render.Sending) error {
+	return a.ask(ctx, w.Text(), "Send it? [y/N] ", errDeclined)
 }
 
 // ask shows something and asks; any answer but yes is the error declined.

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/desk"
 )
 
 // On a terminal a person sees where a request stands and what a choice risks, and
@@ -31,6 +34,9 @@ func TestDeskQuestions(t *testing.T) {
 	}
 	supersede := args("requests supersede pending-1 --reason agreed", reach, ledger)
 	abandon := args("requests abandon pending-1 --reason enough", ledger)
+	next := desk.SuccessorID(client.Scope{Principal: defaultScope, Environment: defaultScope}, "pending-1")
+	sendNext := args("resume --send", next, reach, ledger)
+	runNext := args("run", s.Origin+"/agentic.json", "--request-id", next, reach, ledger, "--input", `{"subject":"x"}`)
 	const risk = "risk        The first request may have happened; the new one may do it a second time."
 	for _, tt := range []struct {
 		name   string
@@ -46,9 +52,18 @@ func TestDeskQuestions(t *testing.T) {
 		{"abandon, interrupt", abandon, "\x03", exitError, []string{"interrupted"}, ""},
 		{"supersede, yes", supersede, "y\n", exitOK, []string{risk, "The first request may have happened", "To send the new one: agentic resume "}, "request pending-1 is superseded by request "},
 		{"supersede again is not asked about", supersede, "", exitOK, nil, "request pending-1 was superseded before by request "},
+		{"the successor says what it supersedes", sendNext, "n\n", exitError, []string{"supersedes  pending-1", "The request that it supersedes may have happened; then this does it a second time.", "you did not agree"}, ""},
+		{"with run, too", runNext, "n\n", exitError, []string{"supersedes  pending-1", "The request that it supersedes may have happened", "you did not agree"}, ""},
+		{"and where it is shown", args("requests show", next, ledger), "", exitOK, nil, "Risk: The request that it supersedes may have happened; then this does it a second time."},
 		{"abandon, yes", abandon, "yes\n", exitOK, nil, "request pending-1: abandon at 20"},
 		{"a purge shows how far it is", args("ledger purge --before 1ms --apply", ledger), "", exitOK, []string{"1 of 1", "\x1b[K"}, "requests      1\n"},
 		{"a tombstone is not asked about", abandon, "", exitError, []string{"cannot abandon request pending-1: it was purged"}, ""},
+		{"the successor is abandoned", args("requests abandon --yes --reason enough", next, ledger), "", exitOK, nil, "request " + next + ": abandon at 20"},
+		{"what is never sent is not asked about", sendNext, "", exitError, []string{"was never sent, and never will be"}, ""},
+		{"nor with run", runNext, "", exitError, []string{"was never sent, and never will be"}, ""},
+		{"it is purged", args("ledger purge --before 1ms --apply", ledger), "", exitOK, []string{"1 of 1"}, "requests      1\n"},
+		{"a tombstone is not asked about, not even where it may go", args("resume --send", next, ledger), "", exitError, []string{"was purged at 20", "its ID cannot be used again"}, ""},
+		{"nor with run ", runNext, "", exitError, []string{"was purged at 20"}, ""},
 	} {
 		code, out, shown := converse(t, command(t, tt.args...), "", tt.answer)
 		if code != tt.code || !strings.Contains(out, tt.stdout) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/render"
 )
 
 const resumeHelp = `Go on with a saved request, by reading only: follow its status, verify the
@@ -81,15 +82,21 @@ func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledger
 	if !send || attempted {
 		return a.settle(attempted, func() (client.Result, error) { return c.Resume(ctx, id) })
 	}
-	if err := t.Approve(rec.Origin, rec.ActionID); err != nil {
-		return err
-	}
-	if !yes {
+	if !yes && sendable(rec) {
+		if err := t.Approve(rec.Origin, rec.ActionID); err != nil {
+			return err
+		}
 		if err := a.confirmRecord(ctx, rec); err != nil {
 			return err
 		}
 	}
 	return a.settle(attempted, func() (client.Result, error) { return c.Execute(ctx, client.Request{ID: id}) })
+}
+
+// sendable reports whether a saved request can still be sent. Where it cannot, there
+// is nothing to agree to.
+func sendable(rec *client.Record) bool {
+	return rec.State == client.Prepared && rec.PurgedAt.IsZero() && rec.Settled() == nil
 }
 
 // confirmRecord asks about a request as the ledger has it.
@@ -102,5 +109,5 @@ func (a *app) confirmRecord(ctx context.Context, rec *client.Record) error {
 	if err != nil {
 		return err
 	}
-	return a.confirm(ctx, plan, in, rec.Scope, rec.RequestID)
+	return a.confirm(ctx, render.Sending{Plan: plan, Input: in, Scope: rec.Scope, RequestID: rec.RequestID, Supersedes: rec.Supersedes})
 }

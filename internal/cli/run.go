@@ -286,20 +286,22 @@ func (f *runFlags) fromStdin(profile string) (n int) {
 }
 
 func (a *app) execute(ctx context.Context, s *session, f *runFlags) error {
-	attempted := false
+	ask, attempted := !f.yes, false
+	w := render.Sending{Plan: s.plan, Input: s.input, Scope: f.scope(), RequestID: f.requestID}
 	if f.requestID != "" {
 		rec, err := s.client.Load(ctx, f.requestID)
 		if _, missing := errors.AsType[*client.NotFoundError](err); err != nil && !missing {
 			return unsettled(err, f.requestID, false, true)
 		}
-		if rec != nil && rec.State == client.Attempted {
-			attempted = true
+		if rec != nil {
+			ask, attempted, w.Supersedes = ask && sendable(rec), rec.State == client.Attempted, rec.Supersedes
+		}
+		if attempted {
 			a.say("request %s is already saved: it is not sent again", escape.Terminal(f.requestID))
 		}
 	}
-	// What was attempted is never sent again, so there is nothing to agree to.
-	if !f.yes && !attempted {
-		if err := a.confirm(ctx, s.plan, s.input, f.scope(), f.requestID); err != nil {
+	if ask {
+		if err := a.confirm(ctx, w); err != nil {
 			return err
 		}
 	}
