@@ -54,6 +54,9 @@
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON agentic.ledger_snapshot,
 //	    agentic.ledger_request, agentic.ledger_entry, agentic.ledger_note TO host;
 //
+// What LedgerConfig.Enqueue does needs rights of its own; for jobs package fleet names
+// them.
+//
 // Not its job: the publisher's tables, the jobs that LedgerConfig.Enqueue makes, and
 // the settings of the server, at which CheckLedger looks. With fsync off, or on a
 // standby that is promoted without the last commits, an answered submission can be
@@ -61,5 +64,5 @@
 // transactions of this package.
 //
 // It imports agentic, client, service, internal/savedform, internal/lease,
-// internal/pgfold, internal/pgmigrate and pgx.
+// internal/pgcheck, internal/pgfold, internal/pgmigrate and pgx.
 package postgres

@@ -80,4 +80,9 @@ func TestCheckLedgerOfFewRights(t *testing.T) {
 	if m := levels(t, h); err != nil || m["rights"] != postgres.Problem || m["schema"] != postgres.OK {
 		t.Errorf("%+v, %v", h, err)
 	}
+	d.exec(t, `REVOKE ALL ON SCHEMA agentic FROM `+role)
+	h, err = postgres.CheckLedger(t.Context(), d.newPool(t, c), "")
+	if m := levels(t, h); err != nil || m["schema"] != postgres.Problem || m["server"] != postgres.OK || !strings.Contains(h[0].Remedy, "USAGE on the schema") {
+		t.Errorf("without rights on the schema: %+v, %v", h, err)
+	}
 }

@@ -160,6 +160,12 @@ func (h *hold) write(ctx context.Context, f *pgfold.Folder[appending], m *append
 			}
 		case is[pgfold.Broken](err):
 			doubt = err
+		case errors.Is(err, errEnqueue) && !pgfold.Retryable(err) && f != &h.ledger.appends:
+			if !h.ledger.jobless.Swap(true) { // once, until one can be made again
+				h.ledger.logger.Warn("receipts are saved without a job for the next look, which only a sweep makes then", "error", err)
+			}
+			f = &h.ledger.appends
+			continue
 		}
 		if !pgfold.Retryable(err) || p.Sleep(ctx) != nil {
 			if doubt != nil {
@@ -207,6 +213,7 @@ func (l *Ledger) callEnqueue(ctx context.Context, tx pgx.Tx, due []Due) error {
 	if err := l.enqueue(ctx, tx, due); err != nil {
 		return errors.Join(errEnqueue, err)
 	}
+	l.jobless.Store(false)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +34,9 @@ type LedgerConfig struct {
 
 	// Enqueue, if set, is called in the transaction of every write that leaves
 	// requests with a NextCheck after a receipt, before its commit. An error takes the
-	// write back. ctx ends after some seconds.
+	// write back. If it says that the server cannot serve now, the write is made again;
+	// after any other a receipt is written without a job, because it is worth more, and
+	// Sweep makes the job when it is due. ctx ends after some seconds.
 	Enqueue func(ctx context.Context, tx pgx.Tx, due []Due) error
 
 	// Logger gets a few lines for operators, without input, receipt or credential. Nil
@@ -66,6 +69,7 @@ type Ledger struct {
 	logger  *slog.Logger
 	clock   func() time.Time
 	onLost  func(n int)
+	jobless atomic.Bool // no job could be made for the last receipt that needed one
 
 	gates    lease.Gates
 	inserts  pgfold.Folder[insertion]

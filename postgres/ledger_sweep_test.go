@@ -3,12 +3,15 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
@@ -19,9 +22,10 @@ import (
 
 // queue stands for the tables of a job engine: a table in the same database.
 type queue struct {
-	mu   sync.Mutex
-	got  []postgres.Due
-	fail error
+	mu    sync.Mutex
+	got   []postgres.Due
+	fail  error
+	fails int // how often; below zero is always
 }
 
 func (q *queue) enqueue(ctx context.Context, tx pgx.Tx, due []postgres.Due) error {
@@ -33,6 +37,10 @@ func (q *queue) enqueue(ctx context.Context, tx pgx.Tx, due []postgres.Due) erro
 		}
 	}
 	q.got = append(q.got, due...)
+	if q.fails == 0 {
+		return nil
+	}
+	q.fails--
 	return q.fail
 }
 
@@ -60,8 +68,7 @@ func (d *database) jobs(t *testing.T) (n int) {
 	return n
 }
 
-// A job is made in the transaction of the receipt that needs one, or there is no
-// receipt.
+// A job is made in the transaction of the receipt that needs one.
 func TestEnqueue(t *testing.T) {
 	t.Parallel()
 	d, q, clock, l := newQueue(t)
@@ -71,24 +78,17 @@ func TestEnqueue(t *testing.T) {
 	if err := h.Observe(t.Context(), exchanges[:1]); err != nil {
 		t.Fatal(err)
 	}
-	q.fail = errors.New("the queue is closed")
-	err := h.Finish(t.Context(), exchanges[1:], receiptOf(b, agentic.Pending))
-	if !errors.Is(err, q.fail) || !errors.Is(err, client.ErrLedger) {
-		t.Errorf("Finish without a job: %v", err)
-	}
-	if outcome(t, l, b) != "" || d.jobs(t) != 0 {
-		t.Errorf("a receipt that was taken back is there: %q, %d jobs", outcome(t, l, b), d.jobs(t))
-	}
-	q.fail = nil
-	q.take()
+	// The server cannot serve now: that takes the receipt back, and both are made again.
+	q.fail, q.fails = &pgconn.PgError{Code: "53100"}, 2
 	if err := h.Finish(t.Context(), exchanges[1:], receiptOf(b, agentic.Pending)); err != nil {
 		t.Fatal(err)
 	}
 	_ = h.Release()
 	at, _ := client.NextCheck(b.RequestID, now, now, b.Window)
 	want := []postgres.Due{{Scope: b.Scope, RequestID: b.RequestID, Origin: b.Origin, At: at, Entries: 2}}
-	if diff := cmp.Diff(want, q.take()); diff != "" || d.jobs(t) != 1 {
-		t.Errorf("%d jobs (-want +got):\n%s", d.jobs(t), diff)
+	got := q.take()
+	if diff := cmp.Diff(want, got[len(got)-1:]); diff != "" || d.jobs(t) != 1 || len(got) != 3 {
+		t.Errorf("%d calls, %d jobs (-want +got):\n%s", len(got), d.jobs(t), diff)
 	}
 
 	// A receipt that ends the request makes no job, nor one that a person overtook.
@@ -108,6 +108,39 @@ func TestEnqueue(t *testing.T) {
 	_ = h.Release()
 	if got := q.take(); len(got) != 0 {
 		t.Errorf("jobs for nothing: %+v", got)
+	}
+}
+
+// A job that cannot be made costs no receipt: it is saved without one, an operator is
+// told once, and a sweep makes the job when it is due.
+func TestReceiptWithoutAJob(t *testing.T) {
+	t.Parallel()
+	d, q, clock, _ := newQueue(t)
+	var log strings.Builder
+	l := d.openLedger(t, d.newPool(t, d.config(t, 3)), func(c *postgres.LedgerConfig) {
+		c.Enqueue, c.Clock, c.Logger = q.enqueue, clock.Now, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	q.fail, q.fails = &pgconn.PgError{Code: "42501", Message: "permission denied for sequence"}, -1
+	for _, id := range []string{"request-1", "request-2"} {
+		b := bindingOf(id)
+		h := begin(t, l, b)
+		if err := h.Finish(t.Context(), exchanges, receiptOf(b, agentic.Pending)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if got := outcome(t, l, b); got != agentic.Pending {
+			t.Errorf("%s: outcome %q", id, got)
+		}
+	}
+	if n := strings.Count(log.String(), "without a job"); n != 1 || d.jobs(t) != 0 {
+		t.Errorf("told %d times, %d jobs: %s", n, d.jobs(t), &log)
+	}
+	q.fails = 0
+	clock.Advance(time.Hour)
+	if n, err := l.Sweep(t.Context(), []client.Scope{bindingOf("request-1").Scope}, 10); n != 2 || err != nil || d.jobs(t) != 2 {
+		t.Errorf("swept %d, %v; %d jobs", n, err, d.jobs(t))
 	}
 }
 
@@ -135,11 +168,11 @@ func TestSweep(t *testing.T) {
 	if n, err := l.Sweep(t.Context(), scopes[:1], 10); n != 0 || err != nil {
 		t.Errorf("Sweep of other scopes: %d, %v", n, err)
 	}
-	q.fail = errors.New("the queue is closed")
+	q.fail, q.fails = errors.New("the queue is closed"), -1
 	if n, err := l.Sweep(t.Context(), scopes, 10); n != 0 || !errors.Is(err, q.fail) || !errors.Is(err, client.ErrLedger) {
 		t.Errorf("Sweep without a job: %d, %v", n, err)
 	}
-	q.fail = nil
+	q.fails = 0
 	q.take()
 	sweep(due(at, 0)) // of a host that crashed; an error before has marked nothing
 	_ = h.Release()
