@@ -17,6 +17,7 @@ import (
 // *client.LedgerError, and wraps one of these when the reason is known.
 var (
 	ErrNewer    = errors.New("the file was written by a newer version of this program")
+	ErrOlder    = errors.New("the file was written by an older version of this program, and has to be opened for writing once")
 	ErrCorrupt  = errors.New("the file is damaged or is not a ledger")
 	ErrFull     = errors.New("there is no space left to write to")
 	ErrReadOnly = errors.New("the place cannot be written to")

@@ -149,7 +149,7 @@ func (l *Ledger) openReadOnly(ctx context.Context, path string) error {
 	}
 	version, err := inspect(ctx, path)
 	if err == nil && version < schemaVersion {
-		err = fmt.Errorf("%w: its schema is %d and this program's is %d; open it for writing once", ErrReadOnly, version, schemaVersion)
+		err = fmt.Errorf("%w: its schema is %d and this program's is %d", ErrOlder, version, schemaVersion)
 	}
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (l *Ledger) openReadOnly(ctx context.Context, path string) error {
 		return err
 	}
 	if old {
-		return fmt.Errorf("%w: it has requests of schema 1; open it for writing once", ErrReadOnly)
+		return fmt.Errorf("%w: it has requests of schema 1", ErrOlder)
 	}
 	return l.prepareReaders(ctx)
 }

@@ -149,7 +149,7 @@ func TestVersion1(t *testing.T) {
 // Reading alone brings nothing forward, and says so.
 func TestVersion1ReadOnly(t *testing.T) {
 	path := version1(t)
-	if _, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, ReadOnly: true}); !errors.Is(err, sqlite.ErrReadOnly) {
+	if _, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, ReadOnly: true}); !errors.Is(err, sqlite.ErrOlder) {
 		t.Fatalf("Open: %v", err)
 	}
 	if err := open(t, sqlite.Config{Path: path}).Close(); err != nil {
@@ -166,7 +166,7 @@ SELECT principal, environment, 'late-1', origin, action_id, profile_digest, open
     created_at, seen_at, attempted_at, fence, entries FROM ledger_request WHERE request_id = 'attempted-1'`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, ReadOnly: true}); !errors.Is(err, sqlite.ErrReadOnly) {
+	if _, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, ReadOnly: true}); !errors.Is(err, sqlite.ErrOlder) {
 		t.Fatalf("Open with a row of version 1: %v", err)
 	}
 	l := open(t, sqlite.Config{Path: path})

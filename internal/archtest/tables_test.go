@@ -15,7 +15,7 @@ var arrows = map[string]string{
 		" internal/render internal/advice internal/escape internal/inputschema internal/scenario",
 	"internal/place":       "client desk sqlite postgres fleet internal/advice internal/escape",
 	"internal/demo":        ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
-	"internal/deskcmd":     ". client desk internal/render internal/advice internal/escape",
+	"internal/deskcmd":     ". client desk internal/render internal/advice internal/escape internal/privatefile",
 	"internal/documents":   ". transport internal/advice",
 	"internal/render":      ". client desk reconcile internal/escape",
 	"internal/scenario":    ". client internal/advice internal/strictjson",

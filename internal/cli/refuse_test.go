@@ -25,6 +25,7 @@ func TestLedgerRemedies(t *testing.T) {
 		want   []string
 	}{
 		{sqlite.ErrNewer, []string{"Use the version of this program that wrote it", never}},
+		{sqlite.ErrOlder, []string{"'agentic ledger migrate' and the same --ledger", never}},
 		{sqlite.ErrCorrupt, []string{"restore it from a copy", "start none of its actions anew", never}},
 		{sqlite.ErrFull, []string{"Make room", never}},
 		{sqlite.ErrReadOnly, []string{"whether you may write", never}},
@@ -86,6 +87,9 @@ func TestContradictions(t *testing.T) {
 		{[]string{"run", "-", "--openapi", "-", "--input", "{}", "--yes"}, "standard input can hold only one"},
 		{with("--openapi", "-", "--input", "@-"), "standard input can hold only one"},
 		{[]string{"requests", "list", "--ledger", ":memory:"}, "the ledger :memory: is not the name of a file"},
+		{[]string{"requests", "list", "--ledger", "postgres:/ann:secret@db/agent"}, "the ledger is neither the name of a file nor a URL"},
+		{[]string{"requests", "list", "--action", "\xff"}, "--action is not UTF-8"},
+		{[]string{"requests", "export", "--origin", "https://Support.example/"}, "--origin \"https://Support.example/\": it"},
 		{[]string{"requests", "list", "--ledger", "file:x?mode=memory"}, "is not the name of a file"},
 	} {
 		code, out, diag := runHere(t, tt.args...)

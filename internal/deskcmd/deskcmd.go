@@ -4,8 +4,8 @@
 // Its job is flags, the questions, and what is printed about what package desk did.
 // Not its job: the terminal, the place of a ledger, the transport and exit codes of
 // errors, which its host (package cli) brings along; and every decision about a
-// request. It imports package agentic, client, desk, and of internal advice, escape
-// and render.
+// request. It imports package agentic, client, desk, and of internal advice, escape,
+// privatefile and render.
 package deskcmd
 
 import (

@@ -16,6 +16,7 @@ import (
 	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/privatefile"
 	"github.com/agentic-go/agentic/internal/render"
 )
 
@@ -141,13 +142,13 @@ func newFile(name string, fill func(io.Writer) error) (err error) {
 		return err
 	}
 	if err = os.Link(tmp.Name(), name); err == nil {
-		return nil
+		return privatefile.SyncDir(filepath.Dir(name))
 	}
 	// Where there are no hard links, a file made in this very moment is replaced.
 	if _, e := os.Lstat(name); !errors.Is(e, fs.ErrNotExist) {
 		return notNew(name, e)
 	}
-	return os.Rename(tmp.Name(), name)
+	return errors.Join(os.Rename(tmp.Name(), name), privatefile.SyncDir(filepath.Dir(name)))
 }
 
 func notNew(name string, err error) error {

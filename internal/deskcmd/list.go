@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -131,6 +132,14 @@ func (f *filterFlags) filter(cmd *cobra.Command, p Place, now time.Time) (client
 	out := client.Filter{Open: f.open, NeedsPerson: f.needsPerson, Outcome: agentic.Outcome(f.outcome), ActionID: f.action, Origin: f.origin}
 	if f.outcome != "" && !out.Outcome.Valid() {
 		return out, advice.BadUsage(`--outcome "`+f.outcome+`" is none of succeeded, failed, pending and unknown`, "Name one of the four.")
+	}
+	if !utf8.ValidString(f.action) {
+		return out, advice.BadUsage("--action is not UTF-8", "Name the action as 'agentic requests list' does.")
+	}
+	if f.origin != "" {
+		if err := agentic.CheckOrigin(f.origin, agentic.Options{AllowLoopback: true}); err != nil {
+			return out, advice.BadUsage(`--origin "`+f.origin+`": it `+err.Error(), "Write it as scheme, host and port alone, such as https://support.example.")
+		}
 	}
 	if f.older > 0 {
 		out.Before = now.Add(-time.Duration(f.older))

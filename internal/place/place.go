@@ -60,7 +60,7 @@ func Find(flag string, lookupEnv func(string) (string, bool)) (Place, error) {
 }
 
 var (
-	scheme  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	scheme  = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*://|(?i:postgres(ql)?):/)`) // a slash too few is no file either
 	keyword = regexp.MustCompile(`(^|\s)(host|hostaddr|port|dbname|user|password|service|sslmode)\s*=`)
 )
 

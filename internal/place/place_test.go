@@ -62,6 +62,8 @@ func TestRefused(t *testing.T) {
 	for _, name := range []string{
 		"", ":memory:", "file:ledger.db",
 		"mysql://ann:" + secret + "@db/agent",
+		"postgres:/ann:" + secret + "@db/agent",
+		"PostgreSQL:/ann:" + secret + "@db/agent",
 		"Postgres://ann:" + secret + "@db/agent",
 		"host=db user=ann password=" + secret,
 		"password = '" + secret + "' host=db",

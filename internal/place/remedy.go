@@ -27,6 +27,8 @@ func Remedy(err error) string {
 		return "Look whether it is the database that you mean. If it is, make its tables: " + command
 	case errors.Is(err, sqlite.ErrNewer), errors.Is(err, postgres.ErrNewer):
 		remedy = "Use the version of this program that wrote it, or a later one."
+	case errors.Is(err, sqlite.ErrOlder):
+		remedy = "Bring it forward with 'agentic ledger migrate' and the same --ledger; older versions of this program may not work on with it then."
 	case errors.Is(err, sqlite.ErrCorrupt):
 		remedy = "Look whether it is the file that you mean. If it is, restore it from a copy, and start none of its actions anew before a person has looked at what the service has."
 	case errors.Is(err, sqlite.ErrFull):

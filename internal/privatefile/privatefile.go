@@ -61,7 +61,7 @@ func MakeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return SyncDir(filepath.Dir(dir))
 }
 
 // Make makes the file with mode 0600, whatever the umask, before the
@@ -71,7 +71,7 @@ func MakeDir(dir string) error {
 func Make(path string, suffixes ...string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		return errors.Join(f.Chmod(0o600), f.Close(), syncDir(filepath.Dir(path)))
+		return errors.Join(f.Chmod(0o600), f.Close(), SyncDir(filepath.Dir(path)))
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err
@@ -112,8 +112,8 @@ func Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// syncDir puts the names in a directory on stable storage.
-func syncDir(dir string) error {
+// SyncDir puts the names in a directory on stable storage.
+func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // a directory cannot be synced there
 	}
