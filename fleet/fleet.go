@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -263,6 +264,50 @@ func Migrated(ctx context.Context, pool *pgxpool.Pool, schema string) (bool, err
 		return false, fmt.Errorf("fleet: %w", err)
 	}
 	return res.OK, nil
+}
+
+// Tables is what there is of River's tables in a schema.
+type Tables struct {
+	There   bool
+	Version int      // the last of River's migrations that was made; 0 when it cannot be read
+	Wanted  int      // the one that this program needs
+	Closed  []string // tables and sequences on which this role has not all the rights it needs
+}
+
+// Look sees what there is of River's tables in a schema ("" is "agentic"), and changes
+// nothing. The error is that the database cannot be asked.
+func Look(ctx context.Context, pool *pgxpool.Pool, schema string) (Tables, error) {
+	t, err := look(ctx, pool, schemaOf(schema))
+	if err != nil {
+		return Tables{}, fmt.Errorf("fleet: %w", err)
+	}
+	return t, nil
+}
+
+func look(ctx context.Context, pool *pgxpool.Pool, schema string) (t Tables, err error) {
+	m, err := migrator(pool, schema)
+	if err != nil {
+		return t, err
+	}
+	for _, v := range m.AllVersions() {
+		t.Wanted = max(t.Wanted, v.Version)
+	}
+	err = pool.QueryRow(ctx, `SELECT count(*) > 0, coalesce(array_agg(relname ORDER BY relname) FILTER (WHERE NOT may), '{}')
+FROM (SELECT c.relname::text, has_schema_privilege(n.oid, 'USAGE') AND CASE
+		WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'USAGE')
+		WHEN c.relname = 'river_migration' THEN has_table_privilege(c.oid, 'SELECT')
+		ELSE has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+			AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE') END AS may
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE n.nspname = $1::text AND c.relname LIKE 'river\_%' AND c.relkind IN ('r', 'p', 'S')) r`, schema).Scan(&t.There, &t.Closed)
+	if err != nil || slices.Contains(t.Closed, "river_migration") {
+		return t, err
+	}
+	made, err := m.ExistingVersions(ctx)
+	for _, v := range made {
+		t.Version = max(t.Version, v.Version)
+	}
+	return t, err
 }
 
 func migrator(pool *pgxpool.Pool, schema string) (*rivermigrate.Migrator[pgx.Tx], error) {

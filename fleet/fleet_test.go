@@ -2,7 +2,6 @@ package fleet_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -72,24 +71,8 @@ func TestJobAndReceiptAreOneCommit(t *testing.T) {
 		return n
 	}
 
-	refused := errors.New("no more jobs")
-	host := h.ledger(h.newPool(), func(c *postgres.LedgerConfig) {
-		c.Enqueue = func(ctx context.Context, tx pgx.Tx, due []postgres.Due) error {
-			if err := enqueue(ctx, tx, due); err != nil {
-				t.Error(err)
-			}
-			return refused
-		}
-	})
-	if _, err := h.execute(host, ann, "refused-1"); !errors.Is(err, client.ErrLedger) || !errors.Is(err, refused) {
-		t.Errorf("Execute: %v", err)
-	}
-	if h.jobs() != 0 || receipts() != 0 {
-		t.Errorf("%d jobs and %d receipts after Enqueue failed", h.jobs(), receipts())
-	}
-
 	calls := 0
-	host = h.ledger(h.newPool(), func(c *postgres.LedgerConfig) {
+	host := h.ledger(h.newPool(), func(c *postgres.LedgerConfig) {
 		c.Enqueue = func(ctx context.Context, tx pgx.Tx, due []postgres.Due) error {
 			if h.jobs() != 0 || receipts() != 0 {
 				t.Errorf("%d jobs and %d receipts after the connection was killed", h.jobs(), receipts())
