@@ -30,7 +30,7 @@ func (l *Ledger) inOwnTx(ctx context.Context, f func(pgx.Tx) error) error {
 			defer cancel()
 			_ = tx.Rollback(end) // after a commit it does nothing
 		}()
-		if _, err := tx.Exec(ctx, `SELECT `+durable); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT `+kept); err != nil {
 			return err
 		}
 		if err := f(tx); err != nil {
@@ -200,7 +200,8 @@ SELECT (SELECT count(*) FROM u), (SELECT count(*) FROM e)`
 // purgeSnapshots removes the documents that no request needs. It condemns them first,
 // so that whoever binds a request from then on saves them again, or takes the
 // sentence back. Those who did not see that yet are waited for, which is all that
-// others notice of it. What is still not needed then is removed.
+// others notice of it, and not longer than a second at once. What is still not needed
+// then is removed.
 func (l *Ledger) purgeSnapshots(ctx context.Context) (n int, err error) {
 	const unneeded = `NOT EXISTS (SELECT FROM {schema}.ledger_request r WHERE r.profile_digest = s.digest)
 	AND NOT EXISTS (SELECT FROM {schema}.ledger_request r WHERE r.openapi_digest = s.digest)`
@@ -210,6 +211,9 @@ func (l *Ledger) purgeSnapshots(ctx context.Context) (n int, err error) {
 		`DELETE FROM {schema}.ledger_snapshot s WHERE s.condemned AND ` + unneeded,
 	} {
 		if err := l.inOwnTx(ctx, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SELECT set_config('lock_timeout', '1s', true)`); err != nil {
+				return err
+			}
 			tag, err := tx.Exec(ctx, l.named(sql))
 			n = int(tag.RowsAffected())
 			return err

@@ -1,9 +1,14 @@
 package postgres_test
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
@@ -103,5 +108,84 @@ func TestPurgeOfWhatIsBeingWritten(t *testing.T) {
 	}
 	if err := h.Finish(t.Context(), nil, receiptOf(b, agentic.Unknown)); err == nil {
 		t.Error("a purged request was written to")
+	}
+}
+
+// What a host holds open in the database while it is paused is given up before others
+// fail for it: here between a receipt and its job.
+func TestPausedInATransaction(t *testing.T) {
+	t.Parallel()
+	d := newLedgerDatabase(t, pgtest.Shared(t))
+	inside, wake := make(chan struct{}), make(chan struct{})
+	paused := d.openLedger(t, d.newPool(t, d.config(t, 2)), func(c *postgres.LedgerConfig) {
+		c.Lease = time.Second
+		var once sync.Once
+		c.Enqueue = func(context.Context, pgx.Tx, []postgres.Due) error {
+			once.Do(func() { close(inside); <-wake })
+			return nil
+		}
+	})
+	other := d.openLedger(t, d.newPool(t, d.config(t, 2)), nil)
+	b := bindingOf("request-1")
+	h := begin(t, paused, b)
+	ended := make(chan error, 1)
+	go func() { ended <- h.Finish(context.Background(), exchanges, receiptOf(b, agentic.Pending)) }()
+	<-inside
+	next, err := other.Begin(t.Context(), b, client.IntendSubmit, 9*time.Second)
+	if err != nil {
+		t.Errorf("what a paused host has in a transaction cannot be taken: %v", err)
+	} else if next.MaySubmit() {
+		t.Error("two may submit")
+	} else if err := next.Release(); err != nil {
+		t.Error(err)
+	}
+	close(wake)
+	if err := <-ended; !errors.Is(err, client.ErrLost) {
+		t.Errorf("the paused host's Finish: %v", err)
+	}
+	if got := outcome(t, other, b); got != "" {
+		t.Errorf("the outcome is %q", got)
+	}
+}
+
+// A purge that waits for somebody's transaction does not keep everybody else waiting
+// for as long.
+func TestPurgeBesideAnOpenTransaction(t *testing.T) {
+	t.Parallel()
+	d := newLedgerDatabase(t, pgtest.Shared(t))
+	l, desk := d.openLedger(t, d.newPool(t, d.config(t, 2)), nil), d.openLedger(t, d.newPool(t, d.config(t, 2)), nil)
+	b := bindingOf("request-1")
+	if err := begin(t, l, b).Finish(t.Context(), exchanges, receiptOf(b, agentic.Failed)); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := d.admin.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE agentic.ledger_request IN ROW EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	purged := make(chan error, 1)
+	go func() {
+		_, err := desk.Purge(t.Context(), client.PurgeOptions{Before: time.Now().Add(time.Hour), Apply: true})
+		purged <- err
+	}()
+	for waits := false; !waits; time.Sleep(time.Millisecond) {
+		if err := d.admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'ShareLock'
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	_ = begin(t, l, bindingOf("request-2")).Release()
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("a new request waited %s", took)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-purged; err != nil {
+		t.Errorf("Purge after the transaction has ended: %v", err)
 	}
 }

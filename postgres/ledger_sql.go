@@ -33,12 +33,17 @@ const isDuplicate = `r.principal = m.principal AND r.environment = m.environment
 const summaryColumns = `r.principal, r.environment, r.request_id, r.origin, r.action_id, coalesce(r.outcome, ''), coalesce(r.settled, ''),
 	r.supersedes, r.created_at, r.seen_at, r.attempted_at, r.window_ends, r.next_check, r.purged_at`
 
+// kept has a transaction last, and not for ever: the server ends it when its host, paused
+// or cut off, says nothing more, before those who wait for its rows give up
+// (pgfold.BatchTime).
+const kept = `set_config('idle_in_transaction_session_timeout', '5s', true), ` + durable
+
 // tuned keeps the planner to indexes, in the transaction of a batch only: a plan that
 // was made while the tables were nearly empty would read all of them when they are
 // not. It also overrides synchronous_commit = off: a commit that was answered must
 // not be lost.
 const tuned = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), ` + durable
+	set_config('enable_mergejoin', 'off', true), ` + kept
 
 func newLedgerSQL(schema string) *ledgerSQL {
 	named := func(sql string) string { return strings.ReplaceAll(sql, "{schema}", schema) }
