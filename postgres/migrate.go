@@ -32,28 +32,33 @@ var (
 // not go through a pooler that shares sessions. A schema that is there already is
 // used as it is.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
-	return migratePool(ctx, pool, schema, storeTables)
+	return migratePool(ctx, pool, schema, storeTables, failure)
 }
 
 // MigrateSQL is Migrate for database/sql.
 func MigrateSQL(ctx context.Context, db *sql.DB, schema string) error {
-	return migrate(ctx, db, schema, storeTables)
+	return migrate(ctx, db, schema, storeTables, failure)
 }
 
 // MigrateLedger is Migrate for the tables of a Ledger, which may stand in the same
-// schema as those of a store, or without them. The error wraps client.ErrLedger too.
+// schema as those of a store, or without them. The error wraps client.ErrLedger instead
+// of service.ErrUnavailable.
 func MigrateLedger(ctx context.Context, pool *pgxpool.Pool, schema string) error {
-	return ledgerError("migrate", migratePool(ctx, pool, schema, ledgerTables))
+	failure := func(_ context.Context, op string, err error) error { return ledgerError(op, err) }
+	return ledgerError("migrate", migratePool(ctx, pool, schema, ledgerTables, failure))
 }
 
-func migratePool(ctx context.Context, pool *pgxpool.Pool, schema string, t pgmigrate.Tables) error {
+func migratePool(ctx context.Context, pool *pgxpool.Pool, schema string, t pgmigrate.Tables, failure failing) error {
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close() // the pool stays open
 	db.SetMaxOpenConns(int(pool.Config().MaxConns))
-	return migrate(ctx, db, schema, t)
+	return migrate(ctx, db, schema, t, failure)
 }
 
-func migrate(ctx context.Context, db *sql.DB, schema string, t pgmigrate.Tables) error {
+// failing makes the error of a statement: a store's or a ledger's.
+type failing func(ctx context.Context, op string, err error) error
+
+func migrate(ctx context.Context, db *sql.DB, schema string, t pgmigrate.Tables, failure failing) error {
 	schema, err := pgmigrate.CheckSchema(schema)
 	if err != nil {
 		return err

@@ -174,6 +174,12 @@ func TestLedgerNeedsItsTables(t *testing.T) {
 	if err := postgres.MigrateLedger(t.Context(), d.admin, ""); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
+	c := d.config(t, 2)
+	c.ConnConfig.Database = "nobody_made_it"
+	err := postgres.MigrateLedger(t.Context(), d.newPool(t, c), "")
+	if !errors.Is(err, client.ErrLedger) || errors.Is(err, service.ErrUnavailable) || strings.Contains(err.Error(), "postgres: migrate") {
+		t.Errorf("no database: %v", err)
+	}
 	newStore(t, d.admin)
 	d.openLedger(t, d.admin, nil)
 	d.exec(t, `INSERT INTO agentic.ledger_migration (version_id, is_applied) VALUES (99, true)`)

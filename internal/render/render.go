@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -79,8 +80,17 @@ func Block(b *bytes.Buffer, name string, raw []byte) {
 	field(b, name, string(escape.JSON(indented.Bytes())))
 }
 
-// OneLine joins the lines of joined errors.
-func OneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
+// OneLine joins the lines of joined errors, each once: a driver that tries an address
+// in two ways says the same of it twice.
+func OneLine(s string) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
+}
 
 // Plural is a number with its noun.
 func Plural(n int, noun string) string {

@@ -111,3 +111,15 @@ func TestEvents(t *testing.T) {
 		}
 	}
 }
+
+func TestOneLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"one":      "one",
+		"one\ntwo": "one; two",
+		"failed to connect to `user=agent`:\n\t127.0.0.1:5433: refused\n\t127.0.0.1:5433: refused\n\t[::1]:5433: refused": "failed to connect to `user=agent`: 127.0.0.1:5433: refused; [::1]:5433: refused",
+	} {
+		if got := OneLine(in); got != want {
+			t.Errorf("%q became %q", in, got)
+		}
+	}
+}
