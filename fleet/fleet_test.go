@@ -104,6 +104,37 @@ func TestJobAndReceiptAreOneCommit(t *testing.T) {
 	}
 }
 
+// When a job is due is told by the database's clock, whatever that of the host says:
+// here it is an hour ahead.
+func TestJobsAreDueByTheDatabasesClock(t *testing.T) {
+	h := newHouse(t, pgtest.Shared(t).NewDatabase(t))
+	if _, err := h.pool.Exec(t.Context(), `CREATE SCHEMA behind;
+		CREATE FUNCTION behind.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() - interval '1 hour' $$`); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := h.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }() // after a commit it does nothing
+	if _, err := tx.Exec(t.Context(), `SET LOCAL search_path = behind, pg_catalog`); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if err := fleet.Enqueuer("")(t.Context(), tx, []postgres.Due{
+		{Scope: ann, RequestID: "later-01", At: now.Add(-30 * time.Minute)},
+		{Scope: ann, RequestID: "due-0001", At: now.Add(-90 * time.Minute)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if later, due := h.jobs("scheduled"), h.jobs("available"); later != 1 || due != 1 {
+		t.Errorf("%d jobs for later, %d due", later, due)
+	}
+}
+
 // Two hosts share three hundred requests: each is executed once, never twice at once.
 func TestTwoHostsShareTheWork(t *testing.T) {
 	h := newHouse(t, pgtest.Shared(t).NewDatabase(t))

@@ -78,7 +78,11 @@ func Enqueuer(schema string) func(context.Context, pgx.Tx, []postgres.Due) error
 		if err != nil {
 			return fmt.Errorf("fleet: %w", err)
 		}
-		jobs, now := make([]river.InsertManyParams, len(due)), time.Now()
+		var now time.Time // by the clock that the ledger and River go by, whatever this host's says
+		if err := tx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+			return fmt.Errorf("fleet: jobs cannot be made: %w", err)
+		}
+		jobs := make([]river.InsertManyParams, len(due))
 		for i, d := range due {
 			if !d.At.After(now) {
 				d.At = time.Time{} // River waits for its scheduler with any other time
