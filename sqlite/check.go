@@ -40,9 +40,7 @@ type Finding struct {
 // file once. The error is that of a ledger that cannot be opened.
 func CheckLedger(ctx context.Context, path string) (_ []Finding, err error) {
 	defer func() { err = ledgerError("check", err) }()
-	if err := chooseSystemCalls(); err != nil {
-		return nil, err
-	}
+	_ = chooseSystemCalls() // Open warns, and nothing is written here
 	if path, err = privatefile.Place(path); err != nil {
 		return nil, err
 	}
@@ -53,7 +51,7 @@ func CheckLedger(ctx context.Context, path string) (_ []Finding, err error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := look(ctx, path)
+	db, how, err := look(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +61,11 @@ func CheckLedger(ctx context.Context, path string) (_ []Finding, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, journalFinding(journal))
+	if how == standsStill { // such a connection has a mode of its own
+		found = append(found, unknownFinding("journal_mode"), unknownFinding("synchronous"))
+	} else {
+		found = append(found, journalFinding(journal))
+	}
 	if journal == "wal" { // else a connection of the ledger would change the file
 		f, err := synchronousFinding(ctx, path)
 		if err != nil {
@@ -106,6 +108,11 @@ func journalFinding(mode string) Finding {
 	return f
 }
 
+func unknownFinding(name string) Finding {
+	return Finding{Name: name, Level: LevelWarning, Value: "not known", Detail: "this user may not write to the file or its folder",
+		Remedy: "Check it as the user that runs the actions."}
+}
+
 // synchronousFinding reads the setting back from a connection as the ledger makes
 // them: it belongs to a connection, not to the file.
 func synchronousFinding(ctx context.Context, path string) (Finding, error) {
@@ -117,9 +124,7 @@ func synchronousFinding(ctx context.Context, path string) (Finding, error) {
 	defer db.Close()
 	value, err := pragma(ctx, db, "synchronous")
 	if reasonOf(err) == ErrReadOnly {
-		f.Level, f.Value, f.Detail = LevelWarning, "not known", "this user may not write to the file or its folder"
-		f.Remedy = "Check it as the user that runs the actions."
-		return f, nil
+		return unknownFinding(f.Name), nil
 	}
 	if err == nil && value != "2" {
 		f.Level, f.Value, f.Detail = LevelProblem, value, "the last commit can be lost with the power"

@@ -48,6 +48,9 @@ func ledgerError(op string, err error) error {
 func reasonOf(err error) error {
 	var se *msqlite.Error
 	if errors.As(err, &se) {
+		if se.Code() == sqlite3.SQLITE_IOERR_SHMSIZE { // the -shm cannot grow
+			return ErrFull
+		}
 		switch se.Code() & 0xff {
 		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH:
 			return ErrCorrupt

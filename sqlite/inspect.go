@@ -17,8 +17,8 @@ const smallestPage = 512
 
 // look opens a file that is there for looking at. Where its folder may not be
 // written to, SQLite cannot make the files that readers share with writers; without
-// a -wal there is no writer, and the file is read as it stands.
-func look(ctx context.Context, path string) (*sql.DB, error) {
+// a -wal there is no writer, and the file is read as it stands; how tells which.
+func look(ctx context.Context, path string) (db *sql.DB, how access, err error) {
 	try := func(how access) (*sql.DB, error) {
 		db, err := sql.Open("sqlite", dsn(path, how))
 		if err != nil {
@@ -31,13 +31,14 @@ func look(ctx context.Context, path string) (*sql.DB, error) {
 		}
 		return db, nil
 	}
-	db, err := try(onlyLook)
-	if reasonOf(err) == ErrReadOnly {
+	how = onlyLook
+	if db, err = try(how); reasonOf(err) == ErrReadOnly {
 		if _, e := os.Stat(path + "-wal"); errors.Is(e, fs.ErrNotExist) {
-			return try(standsStill)
+			how = standsStill
+			db, err = try(how)
 		}
 	}
-	return db, err
+	return db, how, err
 }
 
 // inspect looks at what is there and changes nothing. It gives the version of the
@@ -54,7 +55,7 @@ func inspect(ctx context.Context, path string) (version int64, err error) {
 	if info.Size() < smallestPage {
 		return 0, errForeign // SQLite would take it for an empty file
 	}
-	db, err := look(ctx, path)
+	db, _, err := look(ctx, path)
 	if err != nil {
 		return 0, err
 	}

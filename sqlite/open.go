@@ -93,6 +93,9 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	if l.killPoint == nil {
 		l.killPoint = func(string) {}
 	}
+	if err := chooseSystemCalls(); err != nil {
+		l.logger.WarnContext(ctx, "SQLite was used before in this process, so its locks fall when any descriptor of the file is closed", "error", err)
+	}
 	open := l.open
 	if c.ReadOnly {
 		open = l.openReadOnly
@@ -106,9 +109,6 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 }
 
 func (l *Ledger) open(ctx context.Context, path string) error {
-	if err := chooseSystemCalls(); err != nil {
-		l.logger.WarnContext(ctx, "SQLite was used before in this process, so its locks fall when any descriptor of the file is closed", "error", err)
-	}
 	if dir := filepath.Dir(path); path != "" {
 		if err := privatefile.MakeDir(dir); err != nil {
 			return fmt.Errorf("%w: %w", ErrPlace, err)
@@ -154,7 +154,7 @@ func (l *Ledger) openReadOnly(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if l.readers, err = look(ctx, path); err != nil {
+	if l.readers, _, err = look(ctx, path); err != nil {
 		return err
 	}
 	var old bool
