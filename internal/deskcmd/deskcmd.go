@@ -117,6 +117,15 @@ func (c *Commands) printJSON(v any) error {
 	return c.out.Print(b)
 }
 
+// printed is the result of what is done already and stays done, also when nobody can
+// read it.
+func (c *Commands) printed(err error, done, remedy string) error {
+	if err == nil {
+		return nil
+	}
+	return advice.New("output", errors.Join(errors.New(done), err), remedy)
+}
+
 // checkID refuses an ID that no request can have (D7).
 func checkID(p Place, id string) error {
 	err := p.Check()

@@ -82,7 +82,7 @@ func (c *Commands) exportRequests(ctx context.Context, p Place, f client.Filter,
 		return err
 	}
 	if c.out.JSON() {
-		return c.printJSON(exported{file, n})
+		return c.printed(c.printJSON(exported{file, n}), "the export is whole", "It is in "+escape.Shell(file)+".")
 	}
 	c.out.Say("%s in %s", render.Plural(n, "request"), escape.Terminal(file))
 	return nil

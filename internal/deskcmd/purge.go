@@ -104,6 +104,14 @@ func (c *Commands) purge(ctx context.Context, p Place, o client.PurgeOptions) er
 		}
 		return err
 	}
+	err = c.printPurged(o, sum)
+	if o.Apply {
+		err = c.printed(err, were(sum.Requests)+" purged", "'agentic requests list' has the tombstones.")
+	}
+	return err
+}
+
+func (c *Commands) printPurged(o client.PurgeOptions, sum client.Purged) error {
 	if c.out.JSON() {
 		return c.printJSON(purged{o.Apply, agentic.FormatTime(o.Before), sum})
 	}

@@ -225,10 +225,18 @@ func (c *Commands) settle(ctx context.Context, f *verbFlags, a desk.Act, ask, do
 	if n == nil { // purged in the meantime
 		return &client.PurgedError{RequestID: rec.RequestID, Outcome: rec.Purged, PurgedAt: rec.PurgedAt}
 	}
+	result := render.Noted(rec.RequestID, *n)
 	if c.out.JSON() {
-		return c.printJSON(noted{rec.RequestID, *n})
+		result, err = render.JSON(noted{rec.RequestID, *n})
 	}
-	return c.out.Print(render.Noted(rec.RequestID, *n))
+	if err == nil {
+		err = c.out.Print(result)
+	}
+	return c.printed(err, "request "+rec.RequestID+" is settled as "+string(n.Verb), seeIt(f.place, rec.RequestID))
+}
+
+func seeIt(p Place, requestID string) string {
+	return "To see it: " + withID("agentic requests show", p.Args(), requestID)
 }
 
 // noted is a note that was just made, and of which request.
@@ -318,14 +326,17 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 		}
 		c.out.Say("To send the new one: %s", escape.Quoted(out.Send))
 	}
-	if c.out.JSON() {
-		return c.printJSON(out)
-	}
 	was := "is superseded by"
 	if done.Already {
 		was = "was superseded before by"
 	}
-	return c.out.Print(fmt.Appendf(nil, "request %s %s request %s, which is %s\n", escape.Terminal(id), was, escape.Terminal(next.RequestID), escape.Terminal(stateOf(next))))
+	result := fmt.Sprintf("request %s %s request %s, which is %s", id, was, next.RequestID, stateOf(next))
+	if c.out.JSON() {
+		err = c.printJSON(out)
+	} else {
+		err = c.out.Print([]byte(escape.Terminal(result) + "\n"))
+	}
+	return c.printed(err, result, seeIt(f.place, id))
 }
 
 func stateOf(rec *client.Record) string {
