@@ -161,15 +161,34 @@ func TestPostgresCheck(t *testing.T) {
 			}
 		}
 	}
-	check(exitError, "problem schema not usable", "agentic ledger migrate")
+	check(exitError, "problem schema not usable", "agentic ledger migrate --ledger '"+shown+"'", "warning job engine has no tables")
 	if code, out, diag := quiet(t, "ledger", "migrate", "--ledger", given); code != exitOK {
 		t.Fatal(out, diag)
 	}
-	check(exitOK, "LEVEL CHECKED FOUND", "ok fsync on", "ok synchronous_commit on", "ok job engine", "ok: it keeps what it is told")
+	check(exitOK, "LEVEL CHECKED FOUND", "ok fsync on", "ok synchronous_commit on", "of a worker 22", "ok job engine version ", "ok: it keeps what it is told")
 	code, out, diag := quiet(t, "ledger", "check", "--ledger", given, "--json")
 	if code != exitOK || !strings.Contains(out, `"kind":"postgresql","ok":true,"findings":[{"name":"schema","level":"ok","value":"version 1 in schema agentic"}`) {
 		t.Errorf("exit code %d, stdout %s, stderr %s", code, out, diag)
 	}
+	// A role that may do everything but make a job.
+	conn, err := url.Parse(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := conn.Query()
+	conn.User = url.User("few")
+	q.Set("user", "few")
+	conn.RawQuery = q.Encode()
+	owner := given
+	given = conn.String()
+	set("CREATE ROLE few LOGIN")
+	check(exitError, "problem schema not usable", "USAGE on the schema", "problem job engine not usable by this role")
+	set("GRANT USAGE ON SCHEMA agentic TO few", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agentic TO few")
+	check(exitError, "ok schema", "ok rights", "problem job engine not usable by this role", "river_job_id_seq")
+	set("GRANT USAGE ON ALL SEQUENCES IN SCHEMA agentic TO few")
+	check(exitOK, "ok job engine version ")
+	given = owner
+
 	// fsync itself is set on the command line of a cluster for tests.
 	set(`DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END$$`)
 	check(exitOK, "synchronous_commit off")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/fleet"
 	"github.com/agentic-go/agentic/internal/advice"
@@ -44,8 +43,9 @@ says to which one the header goes: 'ORIGIN NAME=VAR'.`
 const reconcileHelp = `Look once at each request that is open and may have been sent, by reading only, and
 print a table of what they came to. It never sends anything.
 
-With --due only what is due by the ledger's schedule, as a worker does. The limits
-and --header-from-env are those of 'agentic work'.
+With --due only what is due by the ledger's schedule, as a worker does; when nothing
+is, that is said on a terminal only. The limits and --header-from-env are those of
+'agentic work'.
 
 Exit codes:
   0  nothing that was looked at is open any more
@@ -170,8 +170,7 @@ func (a *app) newWorker(ctx context.Context, f *workFlags, observe func(reconcil
 	if err != nil {
 		return nil, ledger{}, err
 	}
-	// River has a few loops of its own, and one connection for notifications.
-	l, err := a.openAt(ctx, f.path, place.Options{MustExist: true, Conns: 6 + min(f.concurrency, 16)})
+	l, err := a.openAt(ctx, f.path, place.Options{MustExist: true, Conns: place.WorkerConns(f.concurrency)})
 	if err != nil {
 		return nil, ledger{}, err
 	}
@@ -264,6 +263,9 @@ func (a *app) work(ctx context.Context, f *workFlags, listen string, pollOnly bo
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	j := &journal{app: a, counts: map[reconcile.Kind]int{}, stop: stop}
+	if p, err := place.Find(f.path, a.lookupEnv); err == nil && pollOnly && !p.Postgres() {
+		return advice.BadUsage("--poll-only is for a ledger in PostgreSQL, and this one is a file", "Leave it out: a file is asked for what is due anyway.")
+	}
 	if err := a.startTelemetry(listen != ""); err != nil {
 		return err
 	}
@@ -356,7 +358,7 @@ func passExit(r reconcile.Report) int {
 	for _, d := range r.Done {
 		switch {
 		case d.Kind == reconcile.Verified, d.Kind == reconcile.Failed, d.Kind == reconcile.Nothing:
-		case d.After == agentic.Pending && d.Kind != reconcile.ForPerson:
+		case d.Kind == reconcile.StillPending:
 			exit = max(exit, exitPending)
 		default:
 			exit = exitUnknown
@@ -388,7 +390,9 @@ func (a *app) printReport(r reconcile.Report, due bool, failed error) error {
 	switch {
 	case len(r.Done) > 0:
 	case due:
-		a.say("nothing is due")
+		if a.live() { // cron mails every line
+			a.say("nothing is due")
+		}
 		return nil
 	default:
 		a.say("nothing is open that may have been sent")

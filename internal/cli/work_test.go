@@ -135,3 +135,19 @@ func TestWorkerCredentials(t *testing.T) {
 		}
 	}
 }
+
+// That nothing is due is said to whoever watches, and not into the mail of cron.
+func TestNothingIsDue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	if code, out, diag := runHere(t, "ledger", "migrate", "--ledger", path); code != exitOK {
+		t.Fatal(out, diag)
+	}
+	for live, want := range map[bool]string{true: "nothing is due\n", false: ""} {
+		var out, diag bytes.Buffer
+		a := testApp(&out, &diag)
+		a.live = func() bool { return live }
+		if code := a.run(t.Context(), []string{"reconcile", "--due", "--ledger", path}); code != exitOK || out.String() != "" || !strings.HasSuffix(diag.String(), want) || !live && diag.Len() > 0 {
+			t.Errorf("on a terminal %t: exit code %d, stdout %q, stderr %q", live, code, out.String(), diag.String())
+		}
+	}
+}
