@@ -116,16 +116,17 @@ func New(c Config) (*Fleet, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	f := &Fleet{c}
-	if _, err := f.client(context.Background()); err != nil {
+	if _, err := f.client(context.Background(), context.Background()); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// client makes River's client, whose executions have a context.
-func (f *Fleet) client(work context.Context) (*river.Client[pgx.Tx], error) {
+// client makes River's client: of jobs that begin until one context ends, and of
+// executions that have the other.
+func (f *Fleet) client(stop, work context.Context) (*river.Client[pgx.Tx], error) {
 	workers := river.NewWorkers()
-	w := &worker{cfg: &f.cfg, work: work, free: make(chan struct{}, f.cfg.Concurrency)}
+	w := &worker{cfg: &f.cfg, stop: stop, work: work, free: make(chan struct{}, f.cfg.Concurrency)}
 	if err := river.AddWorkerSafely(workers, w); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
@@ -154,7 +155,7 @@ func (f *Fleet) client(work context.Context) (*river.Client[pgx.Tx], error) {
 func (f *Fleet) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	c, err := f.client(work)
+	c, err := f.client(ctx, work)
 	if err != nil {
 		return err
 	}

@@ -343,6 +343,21 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// Nor does one begin that waited for another scope's to end.
+func TestStopWithManyScopes(t *testing.T) {
+	h := newHouse(t, pgtest.Shared(t).NewDatabase(t))
+	h.svc.took = 2 * time.Second
+	h.crash(ann, ids("request", 5)...)
+	h.crash(bob, ids("request", 5)...)
+	h.ahead.Add(int64(time.Minute))
+	stop := h.start([]client.Scope{ann, bob}, func(c *fleet.Config) { c.Concurrency = 3 })
+	h.wait("three run and three wait", func() bool { return h.svc.count() == 3 && h.jobs("running") == 6 })
+	stop()
+	if n := h.svc.count(); n != 3 {
+		t.Errorf("%d reads", n)
+	}
+}
+
 func TestMigrate(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
 	pool, err := pgxpool.New(t.Context(), url)

@@ -106,6 +106,7 @@ func Enqueuer(schema string) func(context.Context, pgx.Tx, []postgres.Due) error
 type worker struct {
 	river.WorkerDefaults[jobArgs]
 	cfg  *Config
+	stop context.Context // no job begins when it has ended
 	work context.Context // of executions; it ends after the grace period
 	free chan struct{}   // has Concurrency places
 }
@@ -123,6 +124,9 @@ func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) (err error) 
 	case w.free <- struct{}{}:
 		defer func() { <-w.free }()
 	case <-ctx.Done():
+	case <-w.stop.Done():
+	}
+	if ctx.Err() != nil || w.stop.Err() != nil {
 		return river.JobSnooze(0)
 	}
 	defer func() {
