@@ -137,7 +137,7 @@ func (f *Fleet) client(stop, work context.Context) (*river.Client[pgx.Tx], error
 	c, err := river.NewClient(riverpgxv5.New(f.cfg.Pool), &river.Config{
 		Schema: f.cfg.Schema, Queues: queues, Workers: workers, PollOnly: f.cfg.PollOnly,
 		FetchPollInterval: fetchInterval, JobTimeout: f.cfg.Rescue, RescueStuckJobsAfter: f.cfg.Rescue, CompletedJobRetentionPeriod: time.Hour,
-		Logger: slog.New(namesAndNumbers{f.cfg.Logger.Handler()}),
+		Logger: slog.New(namesAndNumbers{newSeldom(f.cfg.Logger.Handler())}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
