@@ -108,9 +108,10 @@ func leasesLost(m metric.Meter) (metric.Int64Counter, error) {
 		metric.WithDescription("Holds on a request that another holder had taken over, by where it was noticed."))
 }
 
-// LeasesLost is for ledgers that notice lost leases by themselves, on renewal: the
-// function counts them beside those that an execution runs into, as where=ledger. A
-// nil provider is the global one.
+// LeasesLost is for ledgers that notice lost leases by themselves, on renewal too: the
+// function counts them as where=ledger. What an execution runs into counts as the write
+// that failed, also when its ledger has told of it: the sum of both is not the number of
+// leases. A nil provider is the global one.
 func LeasesLost(mp metric.MeterProvider) (func(n int), error) {
 	c, err := leasesLost(meter(mp))
 	if err != nil {

@@ -283,7 +283,7 @@ func (a *app) work(ctx context.Context, f *workFlags, listen string, pollOnly bo
 		if ctx.Err() != nil {
 			return telemetry.NotReady("draining")
 		}
-		_, err := l.List(asked, client.Filter{Limit: 1}.In(f.scope()))
+		_, err := l.List(asked, client.Filter{Due: true, Order: client.DueFirst, Limit: 1}.In(f.scope())) // what is open alone is few
 		return err
 	}, stop)
 	if err != nil {

@@ -99,7 +99,7 @@ func (l *look) clock(ctx context.Context) error {
 		}
 	}
 	l.add("clock", fmt.Sprintf("%+.3f s against this host, round trip %.1f ms", skew.Seconds(), float64(best.Microseconds())/1000),
-		skew.Abs() <= maxSkew+best, false, "the ledger goes by the database's clock alone, so nothing breaks; but times in this host's logs are others",
+		skew.Abs() <= maxSkew+best, false, "the ledger goes by the database's clock alone, so no outcome is wrong; but what a worker puts off comes earlier or later by as much, and times in logs are others",
 		"Have both clocks set by NTP.")
 	return nil
 }
