@@ -86,7 +86,7 @@ func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledger
 		if err := t.Approve(rec.Origin, rec.ActionID); err != nil {
 			return err
 		}
-		if err := a.confirmRecord(ctx, rec); err != nil {
+		if err := a.confirmRecord(ctx, l, rec); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,21 @@ func sendable(rec *client.Record) bool {
 	return rec.State == client.Prepared && rec.PurgedAt.IsZero() && rec.Settled() == nil
 }
 
+// superseded is the request that rec is made instead of, or nil. Of one that cannot be
+// read nothing is known.
+func superseded(ctx context.Context, l client.Ledger, rec *client.Record) *client.Summary {
+	if rec.Supersedes == "" {
+		return nil
+	}
+	sum := client.Summary{RequestID: rec.Supersedes, State: client.Attempted}
+	if old, err := l.Load(ctx, rec.Scope, rec.Supersedes); err == nil {
+		sum = old.Summary()
+	}
+	return &sum
+}
+
 // confirmRecord asks about a request as the ledger has it.
-func (a *app) confirmRecord(ctx context.Context, rec *client.Record) error {
+func (a *app) confirmRecord(ctx context.Context, l client.Ledger, rec *client.Record) error {
 	plan, err := agentic.Load(rec.Profile.Body, rec.OpenAPI.Body, rec.ActionID, agentic.Options{AllowLoopback: true})
 	if err != nil {
 		return err
@@ -109,5 +122,5 @@ func (a *app) confirmRecord(ctx context.Context, rec *client.Record) error {
 	if err != nil {
 		return err
 	}
-	return a.confirm(ctx, render.Sending{Plan: plan, Input: in, Scope: rec.Scope, RequestID: rec.RequestID, Supersedes: rec.Supersedes})
+	return a.confirm(ctx, render.Sending{Plan: plan, Input: in, Scope: rec.Scope, RequestID: rec.RequestID, Supersedes: superseded(ctx, l, rec)})
 }

@@ -294,7 +294,7 @@ func (a *app) execute(ctx context.Context, s *session, f *runFlags) error {
 			return unsettled(err, f.requestID, false, true)
 		}
 		if rec != nil {
-			ask, attempted, w.Supersedes = ask && sendable(rec), rec.State == client.Attempted, rec.Supersedes
+			ask, attempted, w.Supersedes = ask && sendable(rec), rec.State == client.Attempted, superseded(ctx, s.ledger, rec)
 		}
 		if attempted {
 			a.say("request %s is already saved: it is not sent again", escape.Terminal(f.requestID))

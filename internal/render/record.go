@@ -77,11 +77,14 @@ func (r Record) Judged(c desk.Case, nextCheck time.Time) Record {
 	return r
 }
 
-// Checks whose values hold nothing of an input or a resource: numbers, a media type,
-// a kind of JSON value, and where the check is true, what had to be found.
+// Checks whose values hold nothing of an input or a resource: numbers, a kind of JSON
+// value, and where the check is true, what had to be found. A media type is the
+// service's own words, so only those that say what went wrong are shown.
 var (
-	plainChecks = map[string]bool{"http status": true, "media type": true, "size": true, "object": true}
+	plainChecks = map[string]bool{"http status": true, "size": true, "object": true}
 	plainIfTrue = map[string]bool{"json": true, "request_id": true, "status": true}
+	plainMedia  = map[string]bool{`""`: true, `"application/json"`: true, `"application/json; charset=utf-8"`: true, `"application/problem+json"`: true,
+		`"text/html"`: true, `"text/html; charset=utf-8"`: true, `"text/plain"`: true, `"text/plain; charset=utf-8"`: true}
 )
 
 // Redact is the record without its input, and without what checks expected and
@@ -92,8 +95,12 @@ func (r Record) Redact() Record {
 	for i := range r.Observations {
 		checks := slices.Clone(r.Observations[i].Checks)
 		for j := range checks {
-			if c := &checks[j]; !plainChecks[c.Name] && !(c.OK && plainIfTrue[c.Name]) {
+			switch c := &checks[j]; {
+			case plainChecks[c.Name], c.OK && plainIfTrue[c.Name]:
+			case c.Name != "media type":
 				c.Expected, c.Found = redacted(c.Expected), redacted(c.Found)
+			case !plainMedia[c.Found]:
+				c.Found = redacted(c.Found)
 			}
 		}
 		r.Observations[i].Checks = checks

@@ -68,6 +68,36 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// A media type is the service's own words: only what says what went wrong is shown.
+func TestRedactMediaType(t *testing.T) {
+	for found, want := range map[string]string{
+		`"text/html"`: `"text/html"`, `"application/json"`: `"application/json"`, `""`: `""`,
+		`"text/html; SECRET"`: "redacted (19 bytes)", `"SECRET/x"`: "redacted (10 bytes)",
+	} {
+		rec := &client.Record{Observations: []client.Observation{{Kind: client.ExchangeStatus, Checks: []agentic.Check{
+			{Name: "media type", Expected: "application/json", Found: found}}}}}
+		got := NewRecord(rec).Redact().Observations[0].Checks[0]
+		if got.Found != want || got.Expected != "application/json" {
+			t.Errorf("%s is shown as %+v", found, got)
+		}
+	}
+}
+
+// Before a successor is sent, what is known of the request before it is said.
+func TestBecame(t *testing.T) {
+	for want, old := range map[string]client.Summary{
+		"HAS SUCCEEDED":              {State: client.Attempted, Outcome: agentic.Succeeded, Settled: client.Supersede},
+		"has failed, by its receipt": {State: client.Attempted, Outcome: agentic.Failed, Settled: client.Supersede},
+		"was found done by a person": {State: client.Attempted, Outcome: agentic.Unknown, Settled: client.AttestSucceeded},
+		"was never sent":             {State: client.Prepared, Settled: client.Supersede},
+		"may have happened":          {State: client.Attempted, Outcome: agentic.Pending, Settled: client.AttestFailed},
+	} {
+		if got := became(&old); !strings.HasPrefix(got, want) {
+			t.Errorf("%+v %s, want %q", old, got, want)
+		}
+	}
+}
+
 // A record says how much time is left, why the request is open, and what each
 // choice risks.
 func TestJudged(t *testing.T) {
