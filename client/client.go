@@ -157,6 +157,10 @@ type Result struct {
 	Receipt   agentic.Receipt
 	Sent      bool // this execution submitted the action, for the only time
 	FromSaved bool // the receipt had been saved before and the service was not asked
+
+	// WindowEnded says that the outcome is not final and the tracking window has ended:
+	// nothing is read any more, and a person has to settle the request.
+	WindowEnded bool
 }
 
 // NeedsHandoff reports whether a person or another process of the host has to
@@ -223,7 +227,8 @@ func (c *Client) execute(ctx context.Context, req Request, op *operation) (Resul
 
 // Resume reconciles a saved request by reading only; it never sends (section
 // 6.3). It needs the request ID alone. A request that was only prepared is a
-// *PreparedError; the other errors are those of Execute.
+// *PreparedError; the other errors are those of Execute. After the tracking window one
+// last receipt says so, and later calls give that one.
 func (c *Client) Resume(ctx context.Context, requestID string) (Result, error) {
 	ctx, op := c.tel.begin(ctx, "agentic.resume")
 	res, err := c.take(ctx, requestID, IntendPrepare, op)
@@ -253,10 +258,11 @@ func (c *Client) take(ctx context.Context, requestID string, intent Intent, op *
 	if !rec.PurgedAt.IsZero() {
 		return res, &PurgedError{RequestID: requestID, Outcome: rec.Purged, PurgedAt: rec.PurgedAt}
 	}
-	if last := rec.final(); last != nil { // nothing is asked of anybody, so nothing has to be approved
+	if rec.final() != nil || rec.Closed() { // nothing is asked of anybody, so nothing has to be approved
+		last := *rec.Last()
 		head := EventHead{Scope: rec.Scope, RequestID: rec.RequestID, ActionID: rec.ActionID, Origin: rec.Origin, At: rec.SeenAt}
-		c.cfg.Observer(Resulted{EventHead: head, Receipt: *last, FromSaved: true})
-		return Result{RequestID: requestID, Receipt: *last, FromSaved: true}, nil
+		c.cfg.Observer(Resulted{EventHead: head, Receipt: last, FromSaved: true})
+		return Result{RequestID: requestID, Receipt: last, FromSaved: true, WindowEnded: rec.Closed()}, nil
 	}
 	if err := neverSent(rec, intent); err != nil {
 		return res, err

@@ -237,7 +237,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (Result, error) {
 	}
 	x.fresh = nil
 	x.kill(AfterReceipt)
-	res.Receipt = r
+	res.Receipt, res.WindowEnded = r, !r.Outcome.Final() && x.highest.Sub(x.rec.CreatedAt) >= x.plan.Action.Retention
 	x.emit(Resulted{EventHead: x.head(), Receipt: r})
 	x.log("receipt saved", "outcome", r.Outcome)
 	return res, nil

@@ -47,6 +47,40 @@ func TestClock(t *testing.T) {
 			t.Errorf("%+v after %d GETs", res, s.gets)
 		}
 	})
+	t.Run("window ended, asked again", func(t *testing.T) {
+		h, s := attempted(t), good()
+		h.clock.Advance(h.record().CreatedAt.Add(24 * time.Hour).Sub(h.clock.Now()))
+		first := h.execute(s)
+		if !first.WindowEnded || first.FromSaved {
+			t.Errorf("the first time: %+v", first)
+		}
+		for _, step := range []time.Duration{time.Hour, -48 * time.Hour} {
+			h.clock.Advance(step)
+			res, err := h.client(s).Resume(t.Context(), testID)
+			if err != nil || !res.FromSaved || !res.WindowEnded || res.Receipt != first.Receipt {
+				t.Errorf("again: %+v, %v", res, err)
+			}
+		}
+		if rec := h.record(); len(rec.Receipts) != 2 || s.gets != 0 {
+			t.Errorf("%d receipts after %d GETs", len(rec.Receipts), s.gets)
+		}
+	})
+	t.Run("a pending receipt of the window's end", func(t *testing.T) {
+		h, s := attempted(t), good()
+		s.status = []client.Exchange{status("pending", "")}
+		s.onGet = func(n int) {
+			if n == plan(t).Action.Recovery.MaxChecks {
+				h.clock.Advance(24 * time.Hour)
+			}
+		}
+		if res := h.execute(s); res.Receipt.Outcome != agentic.Pending || !res.WindowEnded {
+			t.Errorf("%+v after %d GETs", res, s.gets)
+		}
+		res, err := h.client(s).Resume(t.Context(), testID)
+		if err != nil || res.Receipt.Outcome != agentic.Unknown || res.FromSaved || len(h.record().Receipts) != 3 {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
 	t.Run("window ends between two checks", func(t *testing.T) {
 		h, s := attempted(t), good()
 		s.status = []client.Exchange{status("pending", "")}

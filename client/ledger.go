@@ -149,6 +149,17 @@ func (r *Record) Last() *agentic.Receipt {
 	return &r.Receipts[len(r.Receipts)-1]
 }
 
+// Closed reports whether the last receipt leaves the outcome unknown and was made after
+// the tracking window. Nothing is read after that, so there is no second one.
+func (r *Record) Closed() bool {
+	last := r.Last()
+	if last == nil || last.Outcome != agentic.Unknown {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339Nano, last.ObservedAt)
+	return err == nil && !at.Before(r.CreatedAt.Add(r.Window))
+}
+
 // final is the receipt that ends the request (D11), or nil.
 func (r *Record) final() *agentic.Receipt {
 	if last := r.Last(); last != nil && last.Outcome.Final() {

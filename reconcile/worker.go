@@ -172,20 +172,9 @@ func (d *Done) about(rec *client.Record) {
 	switch {
 	case !s.Open() || s.State != client.Attempted:
 		d.Kind = Nothing
-	case closed(rec):
+	case rec.Closed(): // nothing more can be read of it
 		d.Kind = ForPerson
 	}
-}
-
-// closed reports whether the receipt is written that says that the window has
-// ended. There is no second one.
-func closed(rec *client.Record) bool {
-	last := rec.Last()
-	if last == nil {
-		return false
-	}
-	at, err := time.Parse(time.RFC3339Nano, last.ObservedAt)
-	return err == nil && !at.Before(rec.CreatedAt.Add(rec.Window))
 }
 
 // execute resumes a request and gives its admission back.

@@ -70,12 +70,13 @@ func (a *app) settle(attempted bool, execute func() (client.Result, error)) erro
 		return unsettled(err, res.RequestID, res.Sent, attempted)
 	}
 	a.exit = outcomeExit(res.Receipt.Outcome)
-	again := a.resumeCommand(res.RequestID, "")
-	switch res.Receipt.Outcome {
-	case agentic.Pending:
-		a.say("To ask again later: %s", escape.Quoted(again))
-	case agentic.Unknown:
-		a.say("To ask again later: %s", escape.Quoted(again))
+	switch {
+	case res.WindowEnded:
+		a.say("Nothing is read any more. What a person can do: %s", escape.Quoted(a.showCommand(res.RequestID)))
+	case !res.Receipt.Outcome.Final():
+		a.say("To ask again later: %s", escape.Quoted(a.resumeCommand(res.RequestID, "")))
+	}
+	if res.Receipt.Outcome == agentic.Unknown {
 		a.say("Do not start the action anew before a person has looked: it may have happened.")
 	}
 	return a.saved(a.writeReceipt(res.Receipt), res.RequestID, string(res.Receipt.Outcome))

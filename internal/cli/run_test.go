@@ -2,11 +2,13 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +16,9 @@ import (
 	"time"
 
 	"github.com/agentic-go/agentic/internal/demo"
+	"github.com/agentic-go/agentic/internal/place"
 	"github.com/agentic-go/agentic/internal/ticket"
+	"github.com/agentic-go/agentic/sqlite"
 )
 
 // startTestTickets is a ticket service in this process.
@@ -166,5 +170,35 @@ func TestInterrupt(t *testing.T) {
 	defer mu.Unlock()
 	if code != exitUnknown || !strings.Contains(receipt, `"outcome":"unknown"`) || posts != 1 {
 		t.Errorf("resume: exit code %d, %s; %d POSTs", code, receipt, posts)
+	}
+}
+
+// After the window nothing is read, so the way on is a person's, and asking again adds
+// no receipt.
+func TestAfterTheWindow(t *testing.T) {
+	s := startTestTickets(t, "pending")
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	reach := []string{"--approve", s.Origin, "--allow-loopback", "--ledger", path}
+	code, out, diag := runHere(t, append([]string{"run", s.Origin + "/agentic.json", "--input", `{"subject":"x"}`, "--yes", "--request-id", "request-1"}, reach...)...)
+	if code != exitPending || !strings.Contains(diag, "To ask again later: agentic resume request-1") {
+		t.Fatal(code, out, diag)
+	}
+	for _, args := range [][]string{{"resume", "request-1"}, {"requests", "recheck", "request-1", "--reason", "they are up", "--by", "ann"}} {
+		var out, diag bytes.Buffer
+		a := testApp(&out, &diag)
+		a.open = func(ctx context.Context, _ place.Place, _ place.Options) (ledger, error) {
+			l, err := sqlite.Open(ctx, sqlite.Config{Path: path, Clock: func() time.Time { return time.Now().Add(30 * 24 * time.Hour) }})
+			if err != nil {
+				return ledger{}, err
+			}
+			return ledger{Ledger: l, close: l.Close}, nil
+		}
+		code := a.run(t.Context(), append(args, reach...))
+		if code != exitUnknown || strings.Contains(diag.String(), "again later") || !strings.Contains(diag.String(), "What a person can do: agentic requests show request-1 --ledger") {
+			t.Errorf("%s: exit code %d, stderr %s", args[0], code, diag.String())
+		}
+	}
+	if _, out, _ := runHere(t, "requests", "show", "request-1", "--ledger", path, "--json"); strings.Count(out, `"observed_at"`) != 2 {
+		t.Errorf("want a pending receipt and one of the window's end: %s", out)
 	}
 }
