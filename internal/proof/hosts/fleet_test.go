@@ -1,3 +1,5 @@
+//go:build unix
+
 package hosts
 
 import (
@@ -30,7 +32,7 @@ import (
 // requests is how many the fleet tries; AGENTIC_PROOF_REQUESTS asks for more.
 func requests(t *testing.T) int {
 	t.Helper()
-	const least = 1500
+	const least = 1000
 	text := os.Getenv("AGENTIC_PROOF_REQUESTS")
 	if text == "" {
 		return least
@@ -66,6 +68,7 @@ func (d *driven) start() {
 		panic(err)
 	}
 	d.cmd = d.ns.command(os.Args[0])
+	d.cmd.SysProcAttr = diesWithTest
 	d.cmd.Env = append(os.Environ(), hostRole+"="+string(spec))
 	d.errs = new(strings.Builder)
 	d.cmd.Stderr = d.errs

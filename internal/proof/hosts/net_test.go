@@ -1,3 +1,5 @@
+//go:build unix
+
 package hosts
 
 import (
@@ -168,8 +170,8 @@ func newNamespace(t testing.TB, i int) (namespace, error) {
 	t.Helper()
 	ns := namespace{
 		name:   fmt.Sprintf("agentic-%d-%d", os.Getpid(), i),
-		link:   fmt.Sprintf("agt%d-%d", os.Getpid()%10000, i),
-		parent: fmt.Sprintf("10.213.%d.1", i),
+		link:   fmt.Sprintf("agt%d-%d", os.Getpid()%10000000, i),
+		parent: address(i, 1),
 	}
 	if err := ip("netns", "add", ns.name); err != nil {
 		return namespace{}, fmt.Errorf("%w: %w", errNoNamespace, err)
@@ -177,9 +179,9 @@ func newNamespace(t testing.TB, i int) (namespace, error) {
 	t.Cleanup(func() { _ = ip("netns", "del", ns.name) }) // the link goes with it
 	for _, args := range [][]string{
 		{"link", "add", ns.link, "type", "veth", "peer", "name", "host0", "netns", ns.name},
-		{"addr", "add", ns.parent + "/24", "dev", ns.link},
+		{"addr", "add", ns.parent + "/30", "dev", ns.link},
 		{"link", "set", ns.link, "up"},
-		{"-n", ns.name, "addr", "add", fmt.Sprintf("10.213.%d.2/24", i), "dev", "host0"},
+		{"-n", ns.name, "addr", "add", address(i, 2) + "/30", "dev", "host0"},
 		{"-n", ns.name, "link", "set", "host0", "up"},
 		{"-n", ns.name, "link", "set", "lo", "up"},
 	} {
@@ -188,6 +190,12 @@ func newNamespace(t testing.TB, i int) (namespace, error) {
 		}
 	}
 	return ns, nil
+}
+
+// address is that of one end of a link; every process has others.
+func address(i, end int) string {
+	pid := os.Getpid()
+	return fmt.Sprintf("10.%d.%d.%d", 64+pid>>8&63, pid&255, 4*i+end)
 }
 
 func ip(args ...string) error {
