@@ -3,12 +3,15 @@ package deskcmd
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/advice"
 )
 
 func TestParseAge(t *testing.T) {
@@ -72,6 +75,16 @@ func TestNewFile(t *testing.T) {
 		if err != nil || serr != nil || string(b) != want || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has %q, %v (%v)", file, b, info.Mode(), errors.Join(err, serr))
 		}
+	}
+	// An error of the file names the file that was asked for.
+	nowhere := filepath.Join(dir, "nowhere", "out.jsonl")
+	err := newFile(nowhere, fill("whole\n", nil))
+	if e, ok := errors.AsType[*advice.Error](err); !ok || e.Code != "file" || !strings.HasPrefix(err.Error(), "cannot write "+nowhere+": ") {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	ledger := &client.LedgerError{Op: "load", Err: &fs.PathError{Op: "read", Path: "ledger.db", Err: errors.New("gone")}}
+	if err := newFile(nowhere[:len(dir)+1]+"x", fill("half", ledger)); !errors.Is(err, client.ErrLedger) {
+		t.Errorf("a ledger that is gone: %v", err)
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
 		t.Errorf("left behind: %v, %v", files, err)

@@ -51,6 +51,7 @@ func (c *Commands) export() *cobra.Command {
 	cmd.Flags().StringVar(&file, "output", "", "write to this new `FILE` (default: standard output)")
 	place = c.host.Place(cmd)
 	c.host.Leaf(cmd, 0, "")
+	cmd.Flags().Lookup("json").Usage = "with --output: print one JSON value on standard output about the file"
 	return cmd
 }
 
@@ -122,6 +123,12 @@ func exportTo(ctx context.Context, d *desk.Desk, f client.Filter, write func([]b
 // newFile makes a file that only its owner may read. It appears under its name when
 // it is whole and durable, and replaces nothing.
 func newFile(name string, fill func(io.Writer) error) (err error) {
+	defer func() {
+		// An error of the ledger is told as what it is.
+		if e, ok := errors.AsType[*fs.PathError](err); ok && !errors.Is(err, client.ErrLedger) {
+			err = advice.New("file", fmt.Errorf("cannot write %s: %w", name, e.Err), "Look whether its folder is there and may be written to, and at the room on its disk.")
+		}
+	}()
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".agentic-export-*")
 	if err != nil {
 		return err

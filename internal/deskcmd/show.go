@@ -2,6 +2,7 @@ package deskcmd
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +70,11 @@ func (c *Commands) showRequest(ctx context.Context, p Place, id string, reveal b
 // choiceCommand is how a choice is made, ready to be completed.
 func choiceCommand(rec *client.Record, p Place) string {
 	if rec.State == client.Prepared {
-		return withID("agentic resume", p.Args()+" --send", rec.RequestID) + " to send it, or " +
+		reach := " --approve " + escape.Shell(rec.Origin)
+		if strings.HasPrefix(rec.Origin, "http://") {
+			reach += " --allow-loopback"
+		}
+		return withID("agentic resume", p.Args()+reach+" --send", rec.RequestID) + " to send it, or " +
 			withID("agentic requests abandon", p.Args()+" --reason TEXT", rec.RequestID)
 	}
 	return withID("agentic requests VERB", p.Args()+" --reason TEXT", rec.RequestID)
