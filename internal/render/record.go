@@ -97,6 +97,8 @@ func (r Record) Redact() Record {
 		for j := range checks {
 			switch c := &checks[j]; {
 			case plainChecks[c.Name], c.OK && plainIfTrue[c.Name]:
+			case plainIfTrue[c.Name]: // what it had to be is known anyway
+				c.Found = redacted(c.Found)
 			case c.Name != "media type":
 				c.Expected, c.Found = redacted(c.Expected), redacted(c.Found)
 			case !plainMedia[c.Found]:
@@ -108,7 +110,14 @@ func (r Record) Redact() Record {
 	return r
 }
 
-func redacted(s string) string { return "redacted (" + Plural(len(s), "byte") + ")" }
+// redacted hides a value. That there is none is no value: text is quoted, so no service
+// can say the word.
+func redacted(s string) string {
+	if s == "nothing" {
+		return s
+	}
+	return "redacted (" + Plural(len(s), "byte") + ")"
+}
 
 // Text is the record for people.
 func (r Record) Text() []byte {
@@ -118,7 +127,7 @@ func (r Record) Text() []byte {
 	field(&b, "principal", escape.Terminal(r.Principal)+" in environment "+escape.Terminal(r.Environment))
 	Field(&b, "outcome", r.outcome())
 	if r.Settled != "" {
-		Field(&b, "settled", "by a person: "+string(r.Settled))
+		Field(&b, "settled", r.settled())
 	}
 	if r.Supersedes != "" {
 		Field(&b, "supersedes", r.Supersedes)
@@ -171,6 +180,22 @@ func (r Record) outcome() string {
 		return "none: attempted, and no receipt"
 	}
 	return "none: attempted, and no receipt yet; resume it"
+}
+
+// settled is how, by whom and as what a person settled it.
+func (r Record) settled() string {
+	for _, n := range slices.Backward(r.Notes) {
+		switch {
+		case n.Verb != r.Settled:
+			continue
+		case n.NewID != "":
+			return string(n.Verb) + " by " + n.By + ", as request " + n.NewID
+		case n.ResourceID != "":
+			return string(n.Verb) + " by " + n.By + ", as resource " + n.ResourceID
+		}
+		return string(n.Verb) + " by " + n.By
+	}
+	return "by a person: " + string(r.Settled)
 }
 
 // times shows the tracking window, once somebody has looked at a clock.
@@ -238,7 +263,8 @@ func observation(b *bytes.Buffer, n int, o client.Observation) {
 	if o.Class != "" {
 		fmt.Fprintf(b, ", %s", escape.Terminal(string(o.Reach)))
 	}
-	if o.Outcome != "" {
+	// An answer that does not count says nothing.
+	if o.Outcome != "" && !slices.ContainsFunc(o.Checks, func(c agentic.Check) bool { return !c.OK }) {
 		fmt.Fprintf(b, ", says %s", escape.Terminal(string(o.Outcome)))
 	}
 	b.WriteByte('\n')

@@ -54,7 +54,7 @@ func TestRedact(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"input         redacted: 20 bytes, sha256 cc\n", "ok     http status: 200\n", "ok     request_id: \"request-1\"\n", "wrong  status: expected redacted (37 bytes), found redacted (8 bytes)\n", "ok     state /status: redacted (8 bytes)\n",
+	for _, want := range []string{"input         redacted: 20 bytes, sha256 cc\n", "ok     http status: 200\n", "ok     request_id: \"request-1\"\n", "wrong  status: expected succeeded, failed, pending or unknown, found redacted (8 bytes)\n", "ok     state /status: redacted (8 bytes)\n",
 		"wrong  input /subject: expected redacted (8 bytes), found redacted (12 bytes)\n", "1. submit 2026-09-07T12:00:00.000000Z  HTTP 201 in 3ms\n"} {
 		if !strings.Contains(string(hidden.Text()), want) {
 			t.Errorf("no %q in\n%s", want, hidden.Text())
@@ -65,6 +65,38 @@ func TestRedact(t *testing.T) {
 	}
 	if d := cmp.Diff(leftover(), rec); d != "" {
 		t.Errorf("the record itself was changed (-before +after):\n%s", d)
+	}
+}
+
+// An answer that does not count says nothing, and that a member is not there is no
+// secret.
+func TestAnswerThatDoesNotCount(t *testing.T) {
+	o := client.Observation{Kind: client.ExchangeStatus, At: noon, Reach: client.Answered, Status: 503, Outcome: agentic.Unknown, Checks: []agentic.Check{
+		{Name: "http status", Expected: "200", Found: "503"},
+		{Name: "request_id", Expected: `"request-1"`, Found: "nothing"},
+		{Name: "status", Expected: "succeeded, failed, pending or unknown", Found: "503"}}}
+	text := string(NewRecord(&client.Record{Observations: []client.Observation{o}}).Redact().Text())
+	if strings.Contains(text, "says") || !strings.Contains(text, `wrong  request_id: expected "request-1", found nothing`) || !strings.Contains(text, "found redacted (3 bytes)") {
+		t.Errorf("it shows\n%s", text)
+	}
+	o.Status, o.Checks = 200, []agentic.Check{{Name: "http status", OK: true, Expected: "200", Found: "200"}}
+	if text := string(NewRecord(&client.Record{Observations: []client.Observation{o}}).Text()); !strings.Contains(text, "HTTP 200 in 0s, says unknown") {
+		t.Errorf("an answer that counts shows\n%s", text)
+	}
+}
+
+// Who settled it and as what is said at once.
+func TestSettledLine(t *testing.T) {
+	for want, n := range map[string]client.Note{
+		"supersede by ann, as request request-2":   {Verb: client.Supersede, By: "ann", NewID: "request-2"},
+		"attest-succeeded by bob, as resource T-1": {Verb: client.AttestSucceeded, By: "bob", ResourceID: "T-1"},
+		`abandon by \x1b[1m`:                       {Verb: client.Abandon, By: "\x1b[1m"},
+	} {
+		rec := leftover()
+		rec.Notes = []client.Note{{Verb: client.AttestFailed, By: "first"}, n, {Verb: client.Recheck, By: "last"}}
+		if text := string(NewRecord(rec).Text()); !strings.Contains(text, "settled       "+want+"\n") {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func TestEscapedOnce(t *testing.T) {
 			"request       " + raw + "\n", "action        " + raw + " of " + raw + "\n", `"a": ` + inJSON, "broken (" + raw + ") in 0s",
 			"wrong  state /" + raw + ": expected one of " + inJSON + ", found " + inJSON + "\n", "ok     a: " + inJSON + "\n", `"reason": ` + inJSON}},
 		"judged": {string(judged.Text()), []string{"supersedes    " + raw + "\n", "by " + raw + ": " + raw + "\n       resource " + raw + "\n       new request " + raw + "\n",
-			"wrong         state /" + raw + "\n", "settled       by a person: attest-succeeded\n"}},
+			"wrong         state /" + raw + "\n", "settled       attest-succeeded by " + raw + ", as request " + raw + "\n"}},
 		"redacted": {string(judged.Redact().Text()), []string{"wrong         state /" + raw + "\n", "wrong  state /" + raw + ": expected redacted (27 bytes), found redacted (20 bytes)\n"}},
 		"listing": {string(Listing([]client.Summary{{RequestID: hostile, ActionID: hostile, Origin: hostile, Scope: client.Scope{Principal: hostile, Environment: hostile}}, {}}, at)),
 			[]string{"\n" + raw + "  none     -     ", raw + "  " + raw + "\n"}},
