@@ -1,9 +1,7 @@
 package reconcile
 
 import (
-	"cmp"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -47,15 +45,6 @@ const (
 	maxLater = 5 * time.Minute
 )
 
-// OriginState is what a Worker makes of one origin.
-type OriginState struct {
-	Origin   string
-	Running  int       // executions under way
-	Down     bool      // it did not answer, or with 429 or 5xx, when it was last asked
-	Failures int       // probes in a row that it did not answer
-	Retry    time.Time // when it is asked next, while it is down
-}
-
 // origins admits executions. It is safe for concurrent use.
 type origins struct {
 	limits Limits
@@ -68,7 +57,7 @@ type origin struct {
 	limiter  *rate.Limiter
 	running  int
 	used     time.Time // when it was last asked about
-	failures int       // 0 while it answers
+	failures int       // probes in a row that it did not answer, or with 429 or 5xx
 	retry    time.Time // when the next probe may begin, with failures
 	era      int       // raised with failures, so that executions of one time count as one failure
 	slot     time.Time // the last time given to a request that was refused
@@ -204,17 +193,6 @@ func (s *origins) notApproved(name string) bool {
 	}
 	o.told = true
 	return true
-}
-
-func (s *origins) list() []OriginState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]OriginState, 0, len(s.states))
-	for name, o := range s.states {
-		out = append(out, OriginState{Origin: name, Running: o.running, Down: o.failures > 0, Failures: o.failures, Retry: o.retry})
-	}
-	slices.SortFunc(out, func(a, b OriginState) int { return cmp.Compare(a.Origin, b.Origin) })
-	return out
 }
 
 // jitter moves a pause by up to a fifth either way.

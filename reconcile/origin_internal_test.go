@@ -23,7 +23,7 @@ func TestOriginsAreBounded(t *testing.T) {
 		}
 		s.ended(a, answers, now)
 	}
-	if n := len(s.list()); n != maxOrigins {
+	if n := len(s.states); n != maxOrigins {
 		t.Errorf("%d origins are kept", n)
 	}
 	s.ended(busy, answers, now) // it is still there
@@ -87,7 +87,7 @@ func TestBackoff(t *testing.T) {
 	} else if c := s.ended(probe, answers, now); c == nil || c.down {
 		t.Errorf("an answer: %+v", c)
 	}
-	if st := s.list(); len(st) != 1 || st[0].Down || st[0].Failures != 0 || st[0].Running != 0 {
+	if st := s.states[name]; len(s.states) != 1 || st.failures != 0 || st.running != 0 {
 		t.Errorf("%+v", st)
 	}
 }

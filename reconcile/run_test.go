@@ -139,10 +139,6 @@ func TestAnOriginThatIsDown(t *testing.T) {
 		if n := h.svc.count(up); n != 50 {
 			t.Errorf("%d of 50 requests of the other origin are done", n)
 		}
-		states := w.Origins()
-		if len(states) != 2 || !states[0].Down || states[0].Failures < 9 || states[1].Down || states[0].Running != 0 {
-			t.Errorf("%+v", states)
-		}
 		h.run(w, 90*time.Minute)
 		if got := h.outcomes(ann); got[agentic.Succeeded] != 650 {
 			t.Errorf("outcomes %v", got)

@@ -105,10 +105,6 @@ func New(cfg Config) (*Worker, error) {
 	}, nil
 }
 
-// Origins tells the state of the origins that the worker had to do with lately, by
-// name. There are at most 1,024.
-func (w *Worker) Origins() []OriginState { return w.origins.list() }
-
 // One looks at one request, whether it is due or not, and never sends it. It waits
 // for nothing but the execution itself: when the request's origin is at a limit or
 // down, or another execution has the request, Done.Later says when to try again.
