@@ -61,7 +61,10 @@
 // the settings of the server, at which CheckLedger looks. With fsync off, or on a
 // standby that is promoted without the last commits, an answered submission can be
 // lost, and an attempt forgotten; synchronous_commit = off is overridden in the
-// transactions of this package.
+// transactions of this package. A transaction of a host that was paused or cut off is
+// given up after 5 s; only when that happened in the middle of a message does the
+// server wait for tcp_keepalives_idle, which is two hours unless it is set, and what
+// that transaction had locked waits too: set it to a minute.
 //
 // It imports agentic, client, service, internal/savedform, internal/lease,
 // internal/pgcheck, internal/pgfold, internal/pgmigrate and pgx.

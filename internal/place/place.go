@@ -84,8 +84,8 @@ func Parse(name string) (Place, error) {
 // schemaKey is the one parameter of a URL that is ours and not pgx's.
 const schemaKey = "agentic_schema"
 
-// DefaultSchema is where a URL without agentic_schema has the ledger.
-const DefaultSchema = "agentic"
+// defaultSchema is where a URL without agentic_schema has the ledger.
+const defaultSchema = "agentic"
 
 const (
 	writeURL = "Write it as postgres://USER@HOST:PORT/DATABASE, with the password in PGPASSWORD or in a password file (PGPASSFILE)."
@@ -119,12 +119,12 @@ func parseURL(text string) (Place, error) {
 	if u.User != nil {
 		u.User = url.User(u.User.Username())
 	}
-	schema := DefaultSchema
+	schema := defaultSchema
 	switch names := q[schemaKey]; {
 	case q.Has("sslpassword"):
 		return Place{}, advice.BadUsage("the URL of the ledger has the password of a key in it", "Leave sslpassword out and set PGSSLPASSWORD.")
 	case q.Has("search_path"):
-		return Place{}, advice.BadUsage("the ledger has no search_path: its tables are in one schema", "Name it with "+schemaKey+"=NAME in the URL, or leave it out for "+DefaultSchema+".")
+		return Place{}, advice.BadUsage("the ledger has no search_path: its tables are in one schema", "Name it with "+schemaKey+"=NAME in the URL, or leave it out for "+defaultSchema+".")
 	case len(names) > 1, len(names) == 1 && (!plainSchema.MatchString(names[0]) || strings.HasPrefix(names[0], "pg_") || names[0] == "information_schema"):
 		return Place{}, advice.BadUsage(schemaKey+" in the URL of the ledger is not one plain name", "Give 1 to 63 of a-z, 0-9 and _, not beginning with a digit or pg_.")
 	case len(names) == 1:
