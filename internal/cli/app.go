@@ -109,6 +109,7 @@ type app struct {
 
 	ledgerArgs string // --ledger and scope as they were given, for commands that a person can copy
 	reachArgs  string // and the flags of reachFlags
+	begins     bool   // the command may make a new request
 
 	names documents.Names // of the files behind diagnostics
 }

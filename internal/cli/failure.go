@@ -170,7 +170,10 @@ func (a *app) explain(err error) failure {
 	case errors.As(err, &note):
 		f.Code, f.RequestID, f.Remedy = "not-possible", note.RequestID, "Where it stands, and what can be done: "+a.showCommand(note.RequestID)
 	case errors.As(err, &id):
-		f.Code, f.exit, f.Remedy = "request-id", exitUsage, "'agentic requests list' has the IDs that are saved; leave out --request-id for a new one."
+		f.Code, f.exit, f.Remedy = "request-id", exitUsage, "'agentic requests list' has the IDs that are saved."
+		if a.begins {
+			f.Remedy += " Leave out --request-id for a new one."
+		}
 		f.Message = `request ID "` + id.RequestID + `" is not 8 to 128 characters of A-Z, a-z, 0-9, _ and -`
 	case errors.As(err, &origin):
 		f.Code = "origin-not-approved"

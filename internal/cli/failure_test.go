@@ -40,7 +40,7 @@ func TestFail(t *testing.T) {
 		{&client.NotFoundError{RequestID: hostile, Scope: client.Scope{Principal: hostile}}, "not-found", exitError, "agentic requests list"},
 		{&client.PreparedError{RequestID: "request-1"}, "prepared", exitError, "agentic resume request-1 --ledger x --send"},
 		{&client.PreparedError{RequestID: "-request-1"}, "prepared", exitError, "agentic resume --ledger x --send -- -request-1"},
-		{&client.RequestIDError{RequestID: hostile}, "request-id", exitUsage, "leave out --request-id"},
+		{&client.RequestIDError{RequestID: hostile}, "request-id", exitUsage, "has the IDs that are saved"},
 		{&client.OriginError{Origin: "http://127.0.0.1:1", Reason: "no"}, "origin-not-approved", exitError, "--approve http://127.0.0.1:1 --allow-loopback"},
 		{&client.OriginError{Origin: "http://[::1]:81", Reason: "no"}, "origin-not-approved", exitError, "--approve 'http://[::1]:81' --allow-loopback"},
 		{&client.OriginError{Origin: "http://[::1]:80", Reason: "no"}, "origin-not-approved", exitError, "No --approve can help: the origin names the default port"},

@@ -75,6 +75,12 @@ func (a *app) newRoot() *cobra.Command {
 
 func seeHelp(cmd *cobra.Command) string { return "See '" + cmd.CommandPath() + " --help'." }
 
+// forms are what a flag of each type takes.
+var forms = map[string]string{
+	"duration": "a duration such as 90m or 2h30m", "age": "a duration above zero such as 90m, 2h30m or 7d",
+	"int": "a whole number", "float64": "a number", "bool": "true or false, or the flag alone",
+}
+
 // flagError is an error of pflag without its quoting, which would be escaped twice.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
@@ -83,7 +89,11 @@ func flagError(cmd *cobra.Command, err error) error {
 				return advice.BadUsage("--"+e.GetFlag().Name+" "+problem.Error(), seeHelp(cmd))
 			}
 		}
-		return advice.BadUsage("--"+e.GetFlag().Name+` cannot be "`+e.GetValue()+`"`, seeHelp(cmd))
+		remedy := seeHelp(cmd)
+		if form := forms[e.GetFlag().Value.Type()]; form != "" {
+			remedy = "Give " + form + ". " + remedy
+		}
+		return advice.BadUsage("--"+e.GetFlag().Name+` cannot be "`+e.GetValue()+`"`, remedy)
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && e.GetSpecifiedShortnames() != "" {
 		return advice.BadUsage("unknown flag: -"+e.GetSpecifiedShortnames(), "Before an argument that begins with '-' write '--'. "+seeHelp(cmd))

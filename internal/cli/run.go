@@ -185,7 +185,7 @@ func checkRequestID(id string) error {
 // begin checks flags, documents, input and approval, in this order, and then opens
 // the ledger.
 func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session, error) {
-	a.ledgerArgs, a.reachArgs = f.ledgerFlags.args(), f.reachFlags.args()
+	a.ledgerArgs, a.reachArgs, a.begins = f.ledgerFlags.args(), f.reachFlags.args(), true
 	if err := f.check(profile); err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func (a *age) String() string {
 }
 
 // Type is the word for the value.
-func (a *age) Type() string { return "duration" }
+func (a *age) Type() string { return "age" }
 
 // Set reads a value.
 func (a *age) Set(s string) error {
