@@ -87,7 +87,7 @@ func (c *Commands) listRequests(ctx context.Context, p Place, f client.Filter, a
 	case c.out.JSON():
 		return c.printJSON(render.Lines(list, c.now()))
 	case len(list) > 0:
-		return c.out.Print(render.Listing(list, c.now()))
+		return c.out.Print(render.Listing(list, p.Scope(), c.now()))
 	case all:
 		c.out.Say("no such requests")
 	default:

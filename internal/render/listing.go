@@ -47,13 +47,13 @@ func Lines(list []client.Summary, now time.Time) []Line {
 }
 
 // Listing is a listing for people, with a head. It names the principal and the
-// environment where there are several.
-func Listing(list []client.Summary, now time.Time) []byte {
+// environment where one is not that of scope, which is what a reader takes them for.
+func Listing(list []client.Summary, scope client.Scope, now time.Time) []byte {
 	head := []string{"REQUEST", "OUTCOME", "LEFT", "NEEDS", "AGE", "ACTION", "ORIGIN"}
 	principals, environments := false, false
 	for _, s := range list {
-		principals = principals || s.Scope.Principal != list[0].Scope.Principal
-		environments = environments || s.Scope.Environment != list[0].Scope.Environment
+		principals = principals || s.Scope.Principal != scope.Principal
+		environments = environments || s.Scope.Environment != scope.Environment
 	}
 	if principals {
 		head = append(head, "PRINCIPAL")

@@ -196,12 +196,15 @@ r        abandoned           -      -        10m  a       o
 r        superseded          -      -        10m  a       o
 r        purged              -      -        10m  a       o
 `
-	if d := cmp.Diff(want, string(Listing(list, now))); d != "" {
+	if d := cmp.Diff(want, string(Listing(list, client.Scope{Principal: "ann"}, now))); d != "" {
 		t.Errorf("listing (-want +got):\n%s", d)
 	}
 	list[1].Scope.Principal = "bob"
-	if head, _, _ := strings.Cut(string(Listing(list[:2], now)), "\n"); !strings.HasSuffix(head, "ORIGIN  PRINCIPAL") {
+	if head, _, _ := strings.Cut(string(Listing(list[:2], client.Scope{Principal: "ann"}, now)), "\n"); !strings.HasSuffix(head, "ORIGIN  PRINCIPAL") {
 		t.Errorf("head of two principals: %q", head)
+	}
+	if head, _, _ := strings.Cut(string(Listing(list[1:2], client.Scope{Principal: "ann", Environment: "test"}, now)), "\n"); !strings.HasSuffix(head, "ORIGIN  PRINCIPAL  ENVIRONMENT") {
+		t.Errorf("head of one other scope: %q", head)
 	}
 	if b := Lines(list[3:4], now)[0]; !b.NeedsPerson || !b.Open || b.LeftSeconds != 0 || b.WindowEnds != "2026-09-07T12:01:00.000000Z" || b.PurgedAt != nil {
 		t.Errorf("line %+v", b)
