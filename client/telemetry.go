@@ -26,6 +26,17 @@ import (
 // goes to the Transport. No header is added to a request because of it: the profile
 // says which a request carries, and a trace is no business of the publisher.
 //
+// Metrics, with the attributes that they are counted by:
+//
+//	agentic.executions             calls of Execute and Resume: agentic.origin, .action, .outcome, .sent, .from_saved, error.type
+//	agentic.execution.duration     s, unless a saved final receipt was the answer: agentic.origin, .action, .outcome
+//	agentic.submissions            POSTs: agentic.origin, .action
+//	agentic.exchange.duration      s, of single exchanges: agentic.exchange, .result
+//	agentic.duplicates.refused     requests: agentic.action
+//	agentic.leases.lost            requests that another holder had taken over: agentic.where (LeasesLost)
+//	agentic.requests.open          in the ledger: agentic.age, .state (ObserveOpen)
+//	agentic.requests.needs_person  of those, for a person (ObserveOpen)
+//
 // A span names the request ID, the action, the origin and what became of them. It
 // never has the principal or the environment, which may name people, and neither a
 // span nor a metric has an input, a receipt, a reason, a resource ID or an error's

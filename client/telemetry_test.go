@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -400,5 +402,26 @@ func TestNothingConfidentialIsRecorded(t *testing.T) {
 	}
 	if strings.Contains(string(metrics), testID) || !strings.Contains(string(spans), testID) {
 		t.Error("request IDs belong to spans, and to no metric")
+	}
+}
+
+// Each instrument is in the documentation of Instrumentation and in the guide.
+func TestMetricsAreDocumented(t *testing.T) {
+	var source string
+	for _, file := range []string{"telemetry.go", "observeopen.go", "../docs/hosts.md"} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source += string(b)
+	}
+	names := regexp.MustCompile(`m\.(?:Int64|Float64)[A-Za-z]+\("(agentic[a-z._]+)"`).FindAllStringSubmatch(source, -1)
+	if len(names) < 8 {
+		t.Fatalf("found only %q", names)
+	}
+	for _, m := range names {
+		if !strings.Contains(source, "//\t"+m[1]+" ") || !strings.Contains(source, "| `"+m[1]+"` |") {
+			t.Errorf("%s is not documented", m[1])
+		}
 	}
 }

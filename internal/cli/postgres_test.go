@@ -414,8 +414,12 @@ func TestWorkCannotTell(t *testing.T) {
 	if code != exitError || !strings.Contains(said, "cannot listen") || !strings.Contains(said, "127.0.0.1:9464") {
 		t.Errorf("exit code %d, stderr %s", code, said)
 	}
-	t.Setenv("OTEL_TRACES_EXPORTER", "nonsense")
-	if code, _, said = runHere(t, "work", "--ledger", ledger); code != exitError || !strings.Contains(said, "OTEL_TRACES_EXPORTER") {
-		t.Errorf("exit code %d, stderr %s", code, said)
+	// A wrong telemetry variable is told, and stops nothing.
+	for _, value := range []string{"nonsense", "console"} {
+		t.Setenv("OTEL_TRACES_EXPORTER", value)
+		code, _, said = runHere(t, "reconcile", "--ledger", ledger)
+		if code != exitOK || !strings.Contains(said, "OTEL_TRACES_EXPORTER="+value) || !strings.Contains(said, "nothing is open") {
+			t.Errorf("%s: exit code %d, stderr %s", value, code, said)
+		}
 	}
 }

@@ -25,7 +25,7 @@ func (a *app) startTelemetry(pages bool) error {
 		ServiceName: "agentic", Version: version().Version, LookupEnv: a.lookupEnv, Prometheus: pages, ErrorLog: a.operators(),
 	})
 	if err != nil {
-		return advice.New("telemetry", err, "Mend that variable, or set OTEL_SDK_DISABLED=true to do without.")
+		return advice.New("telemetry", err, "Leave --listen out to do without.")
 	}
 	a.telemetry = t
 	return nil

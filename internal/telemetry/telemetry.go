@@ -36,8 +36,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
-
-	"github.com/agentic-go/agentic/internal/escape"
 )
 
 // Config says what the command wants beside the environment.
@@ -113,8 +111,10 @@ func exporters(lookupEnv func(string) (string, bool)) (traces, metrics string) {
 }
 
 // Start makes the providers. It makes no network call; an exporter that cannot reach
-// its collector tells ErrorLog. An error says which variable is wrong, and nothing is
-// left running.
+// its collector tells ErrorLog. A variable that asks for what cannot be done is told
+// there too, and costs its signal alone, as the OpenTelemetry specification wants: no
+// action stops for it. The error is that Prometheus cannot collect, and nothing is left
+// running.
 //
 // It sets the error handler and logger of package otel, which are the process's: both
 // would write header values to standard error.
@@ -139,17 +139,17 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	if err != nil {
 		t.warn("OTEL_RESOURCE_ATTRIBUTES", err.Error())
 	}
-	err = errors.Join(t.startTraces(ctx, cfg, traces, res), t.startMetrics(ctx, cfg, metrics, strings.EqualFold(disabled, "true"), res))
-	if err != nil {
+	t.startTraces(ctx, cfg, traces, res)
+	if err := t.startMetrics(ctx, cfg, metrics, strings.EqualFold(disabled, "true"), res); err != nil {
 		_ = t.Shutdown(ctx) // nothing was recorded yet
 		return nil, err
 	}
 	return t, nil
 }
 
-func (t *Telemetry) startTraces(ctx context.Context, cfg Config, exporter string, res *resource.Resource) error {
+func (t *Telemetry) startTraces(ctx context.Context, cfg Config, exporter string, res *resource.Resource) {
 	if exporter == "" {
-		return nil
+		return
 	}
 	var to sdktrace.SpanExporter
 	var err error
@@ -162,12 +162,12 @@ func (t *Telemetry) startTraces(ctx context.Context, cfg Config, exporter string
 		to, err = stdouttrace.New(stdouttrace.WithWriter(cfg.Console))
 	}
 	if err != nil {
-		return t.wrong("OTEL_TRACES_EXPORTER", exporter, err)
+		t.without("traces", "OTEL_TRACES_EXPORTER", exporter, err)
+		return
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(to), sdktrace.WithResource(res))
 	t.TracerProvider = p
 	t.stops = append(t.stops, p.Shutdown)
-	return nil
 }
 
 func (t *Telemetry) startMetrics(ctx context.Context, cfg Config, exporter string, disabled bool, res *resource.Resource) error {
@@ -178,7 +178,7 @@ func (t *Telemetry) startMetrics(ctx context.Context, cfg Config, exporter strin
 		if !disabled {
 			reader, err := promexporter.New(promexporter.WithRegisterer(t.registry), promexporter.WithoutScopeInfo())
 			if err != nil {
-				return t.wrong("--listen", "prometheus", err)
+				return fmt.Errorf("telemetry: --listen: %s", t.safe(err.Error()))
 			}
 			opts = append(opts, sdkmetric.WithReader(reader))
 		}
@@ -191,22 +191,13 @@ func (t *Telemetry) startMetrics(ctx context.Context, cfg Config, exporter strin
 			t.warn("OTEL_METRICS_EXPORTER", "prometheus is for a worker that listens; there are no metrics")
 		}
 	}
-	switch {
-	case exporter == "":
-	case exporter == "console" && cfg.Console == nil:
-		return t.wrong("OTEL_METRICS_EXPORTER", exporter, errNoConsole)
-	case exporter == "console":
-		to, err := stdoutmetric.New(stdoutmetric.WithWriter(cfg.Console))
+	if exporter != "" {
+		reader, err := metricReader(ctx, cfg, exporter)
 		if err != nil {
-			return t.wrong("OTEL_METRICS_EXPORTER", exporter, err)
+			t.without("metrics for it", "OTEL_METRICS_EXPORTER", exporter, err)
+		} else {
+			opts = append(opts, sdkmetric.WithReader(reader))
 		}
-		opts = append(opts, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(to)))
-	default:
-		reader, err := autoexport.NewMetricReader(ctx)
-		if err != nil {
-			return t.wrong("OTEL_METRICS_EXPORTER", exporter, err)
-		}
-		opts = append(opts, sdkmetric.WithReader(reader))
 	}
 	if len(opts) > 1 {
 		p := sdkmetric.NewMeterProvider(opts...)
@@ -218,9 +209,28 @@ func (t *Telemetry) startMetrics(ctx context.Context, cfg Config, exporter strin
 
 var errNoConsole = errors.New("this command keeps its terminal for itself")
 
-// wrong says which variable asked for what cannot be done.
-func (t *Telemetry) wrong(variable, value string, err error) error {
-	return fmt.Errorf("telemetry: %s=%s: %s", variable, escape.Bounded(value, 40), t.safe(err.Error()))
+// metricReader collects for an exporter of the environment.
+func metricReader(ctx context.Context, cfg Config, exporter string) (sdkmetric.Reader, error) {
+	switch {
+	case exporter != "console":
+		return autoexport.NewMetricReader(ctx)
+	case cfg.Console == nil:
+		return nil, errNoConsole
+	}
+	to, err := stdoutmetric.New(stdoutmetric.WithWriter(cfg.Console))
+	if err != nil {
+		return nil, err
+	}
+	return sdkmetric.NewPeriodicReader(to), nil
+}
+
+// without tells which variable asked for what cannot be done.
+func (t *Telemetry) without(signal, variable, value string, err error) {
+	const limit = 40
+	if len(value) > limit {
+		value = strings.ToValidUTF8(value[:limit], "") + "…"
+	}
+	t.warn("there are no "+signal, variable+"="+value+": "+err.Error())
 }
 
 // Shutdown sends what is left, for 5 s at most and not longer than ctx. Calling it
