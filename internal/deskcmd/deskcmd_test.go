@@ -1,6 +1,7 @@
 package deskcmd
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -102,5 +103,24 @@ func TestWithID(t *testing.T) {
 	rec.State = client.Attempted
 	if got := stateOf(rec); got != "attempted" {
 		t.Errorf("state %q", got)
+	}
+}
+
+// A purge that ends early tells what it has removed.
+func TestPurgedInPart(t *testing.T) {
+	broken := &client.LedgerError{Op: "purge", Err: errors.New("gone")}
+	for _, tt := range []struct {
+		requests int
+		err      error
+		want     string
+	}{
+		{0, context.Canceled, "context canceled"},
+		{1, context.Canceled, "interrupted: 1 request was purged before this, and the rest is as it was"},
+		{0, broken, broken.Error()},
+		{500, broken, "500 requests were purged before this: " + broken.Error()},
+	} {
+		if err := inPart(client.Purged{Requests: tt.requests}, tt.err); err.Error() != tt.want || errors.Is(err, client.ErrLedger) != (tt.err == error(broken)) {
+			t.Errorf("%d and %v: %v", tt.requests, tt.err, err)
+		}
 	}
 }

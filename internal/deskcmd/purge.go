@@ -3,6 +3,7 @@ package deskcmd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -99,16 +100,24 @@ func (c *Commands) purge(ctx context.Context, p Place, o client.PurgeOptions) er
 	}
 	sum, err := c.purgeWithProgress(ctx, d, o)
 	if err != nil {
-		if sum.Requests > 0 {
-			err = fmt.Errorf("%s purged before this: %w", were(sum.Requests), err)
-		}
-		return err
+		return inPart(sum, err)
 	}
 	err = c.printPurged(o, sum)
 	if o.Apply {
 		err = c.printed(err, were(sum.Requests)+" purged", "'agentic requests list' has the tombstones.")
 	}
 	return err
+}
+
+// inPart is the error of a purge, with what was removed before it.
+func inPart(sum client.Purged, err error) error {
+	switch {
+	case sum.Requests == 0:
+		return err
+	case errors.Is(err, context.Canceled):
+		return advice.New("interrupted", fmt.Errorf("interrupted: %s purged before this, and the rest is as it was", were(sum.Requests)), "Run it again for the rest.")
+	}
+	return fmt.Errorf("%s purged before this: %w", were(sum.Requests), err)
 }
 
 func (c *Commands) printPurged(o client.PurgeOptions, sum client.Purged) error {
