@@ -43,6 +43,8 @@ type Ledger interface {
 	// Term and the times, as they were. A purged ID can never be bound again, and a
 	// client.Guard sees the tombstone of a success as it saw the request.
 	//
+	// Beside an error it gives what it removed before. Others can write while it runs.
+	//
 	// A hold that lasts while its request is purged writes nothing any more: client.ErrLost,
 	// or for a final one the error that it gives anyway. A new request that needs a
 	// document while a purge removes it keeps it, or saves it again.
@@ -274,11 +276,11 @@ func SuccessorID(scope client.Scope, requestID string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// purgeStep is how many requests one transaction purges, so that others can write
-// in between.
-const purgeStep = 500
+// purgeStep is how many requests one call of a ledger purges. Each looks through all
+// requests once, and lets others write in between by itself.
+const purgeStep = 10000
 
-// Purge removes what o says, in steps of o.Limit requests (0 is 500), until nothing is
+// Purge removes what o says, in steps of o.Limit requests (0 is 10,000), until nothing is
 // left or ctx ends. progress, if not nil, is called after each step with the sum so
 // far. Without o.Apply nothing is changed, and the counts are of everything.
 //
@@ -293,12 +295,12 @@ func (d *Desk) Purge(ctx context.Context, o client.PurgeOptions, progress func(c
 	}
 	for {
 		p, err := d.ledger.Purge(ctx, o)
-		if err != nil {
-			return sum, err
-		}
 		sum.Requests += p.Requests
 		sum.Entries += p.Entries
 		sum.Snapshots += p.Snapshots
+		if err != nil {
+			return sum, err
+		}
 		sum.Open = p.Open
 		if progress != nil {
 			progress(sum)

@@ -285,6 +285,35 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// parts is a ledger that gives one answer after another to Purge, and then an error
+// beside the last one.
+type parts struct {
+	desk.Ledger
+	answers []client.Purged
+	err     error
+}
+
+func (l *parts) Purge(context.Context, client.PurgeOptions) (client.Purged, error) {
+	p := l.answers[0]
+	if l.answers = l.answers[1:]; len(l.answers) == 0 {
+		return p, l.err
+	}
+	return p, nil
+}
+
+// A purge that fails tells all that was removed before, also in the step that failed.
+func TestPurgeInPart(t *testing.T) {
+	gone := errors.New("gone")
+	d, err := desk.New(desk.Config{Ledger: &parts{answers: []client.Purged{{Requests: 3, Entries: 7, More: true}, {Requests: 2, Entries: 1}}, err: gone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := d.Purge(t.Context(), client.PurgeOptions{Apply: true}, nil)
+	if sum.Requests != 5 || sum.Entries != 8 || !errors.Is(err, gone) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
 // Without a client nothing is read and nothing is made.
 func TestWithoutClient(t *testing.T) {
 	h := newHost(t)

@@ -91,8 +91,11 @@ func (l *Ledger) Purge(ctx context.Context, o client.PurgeOptions) (client.Purge
 	}
 	p.old.add("purged_at IS NULL AND seen_at < ?", microsFrom(o.Before))
 	p.old.scope(o.Principal, o.Environment)
-	err := p.count(ctx)
-	if err == nil && o.Apply {
+	err := p.count(ctx, o.Apply)
+	if err != nil {
+		return client.Purged{}, ledgerError("purge", err)
+	}
+	if o.Apply {
 		err = p.apply(ctx)
 	}
 	return p.done, ledgerError("purge", err)
@@ -115,8 +118,9 @@ func (p *purge) with(args ...any) []any {
 	return append(p.old.args[:len(p.old.args):len(p.old.args)], args...)
 }
 
-// count tells what would be removed, without changing anything.
-func (p *purge) count(ctx context.Context) error {
+// count tells what would be removed, without changing anything. Documents are counted
+// when they are removed, if they are.
+func (p *purge) count(ctx context.Context, apply bool) error {
 	db := p.ledger.readers
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM ledger_request`+p.old.where()+` AND `+openSQL, p.old.args...).Scan(&p.done.Open); err != nil {
 		return err
@@ -128,7 +132,7 @@ FROM (SELECT id, entries FROM ledger_request`+p.closed()+` ORDER BY id LIMIT ?)`
 		return err
 	}
 	if err := db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM ledger_request`+p.closed()+` AND id > ?)`, p.with(p.last)...).
-		Scan(&p.done.More); err != nil {
+		Scan(&p.done.More); err != nil || apply {
 		return err
 	}
 	unneeded, err := p.unneeded(ctx, p.closed()+` AND id <= ?`, p.with(p.last)...)
