@@ -139,10 +139,13 @@ func (o deskOutput) Progress(done, total int) {
 	o.bar(done, total)
 }
 
-// writeRecord prints a request that this very command has saved: its input was
-// typed here, so nothing is redacted.
+// writeRecord prints a request that prepare has saved: its input was typed here, so it
+// is shown. Of one that was attempted before, what checks found is not.
 func (a *app) writeRecord(rec *client.Record, unchecked string) error {
 	r := render.NewRecord(rec)
+	if rec.State != client.Prepared {
+		r = r.Redact()
+	}
 	r.Unchecked = unchecked
 	if a.json {
 		return a.writeJSON(r)

@@ -325,5 +325,5 @@ func (a *app) prepareAction(ctx context.Context, profile string, f *runFlags) er
 	if rec.State == client.Prepared {
 		a.say("To send it: %s", escape.Quoted(a.resumeCommand(rec.RequestID, " --send")))
 	}
-	return a.saved(a.writeRecord(rec, s.unchecked), rec.RequestID, "prepared")
+	return a.saved(a.writeRecord(rec, s.unchecked), rec.RequestID, string(rec.State))
 }
