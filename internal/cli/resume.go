@@ -99,17 +99,22 @@ func sendable(rec *client.Record) bool {
 	return rec.State == client.Prepared && rec.PurgedAt.IsZero() && rec.Settled() == nil
 }
 
-// superseded is the request that rec is made instead of, or nil. Of one that cannot be
-// read nothing is known.
+// superseded is the request that rec is made instead of, or nil; in its place, when it
+// was never sent itself, the one before it that was. Of one that cannot be read nothing
+// is known.
 func superseded(ctx context.Context, l client.Ledger, rec *client.Record) *client.Summary {
-	if rec.Supersedes == "" {
-		return nil
+	var sum *client.Summary
+	for id, seen := rec.Supersedes, map[string]bool{}; id != "" && !seen[id]; {
+		seen[id] = true
+		sum = &client.Summary{RequestID: id, State: client.Attempted}
+		if old, err := l.Load(ctx, rec.Scope, id); err == nil {
+			*sum = old.Summary()
+		}
+		if id = ""; sum.State == client.Prepared {
+			id = sum.Supersedes
+		}
 	}
-	sum := client.Summary{RequestID: rec.Supersedes, State: client.Attempted}
-	if old, err := l.Load(ctx, rec.Scope, rec.Supersedes); err == nil {
-		sum = old.Summary()
-	}
-	return &sum
+	return sum
 }
 
 // confirmRecord asks about a request as the ledger has it.

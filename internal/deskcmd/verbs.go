@@ -252,8 +252,9 @@ it once, after a question of its own.
 The first request may have happened; the new one may do it a second time. So this
 asks (or takes --yes), and the old request is settled as superseded.
 
-Run again it gives the same new request, also when it was interrupted in between. The
-origin has to be approved, as when the new request is sent.`
+Run again it gives the same new request, also when it was interrupted in between: a
+request has one successor, and if that one is abandoned, supersede that. The origin
+has to be approved, as when the new request is sent.`
 
 func (c *Commands) supersede() *cobra.Command {
 	var (
@@ -319,7 +320,7 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 	out := successor{RequestID: id, NewID: next.RequestID, Already: done.Already, State: next.State}
 	if next.State == client.Prepared && next.Settled() == nil {
 		out.Send = reach.SendCommand(next.RequestID)
-		if o.rec.State == client.Attempted {
+		if o.rec.State == client.Attempted || o.rec.Supersedes != "" {
 			c.out.Say("The first request may have happened; the new one may do it a second time.")
 		} else {
 			c.out.Say("The first request was never sent, and never will be.")
