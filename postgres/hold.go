@@ -179,7 +179,7 @@ func (h *hold) write(ctx context.Context, f *pgfold.Folder[appending], m *append
 // written finds out whether a write whose answer was lost was made: only this hold
 // writes under its number.
 func (h *hold) written(ctx context.Context) (found bool, err error) {
-	err = h.ledger.onConn(ctx, func(conn *pgx.Conn) error {
+	err = h.ledger.ofOne(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, h.ledger.sql.written, h.row.id, h.row.entries+1, h.holder).Scan(&found)
 	})
 	return found, err

@@ -230,8 +230,18 @@ func (l *Ledger) onConn(ctx context.Context, read func(*pgx.Conn) error) error {
 	}
 }
 
+// ofOne runs a read of one request, as onConn does. It takes milliseconds, so a
+// connection on which it takes pgfold.BatchTime was cut off without a word.
+func (l *Ledger) ofOne(ctx context.Context, read func(context.Context, *pgx.Conn) error) error {
+	return l.onConn(ctx, func(conn *pgx.Conn) error {
+		limited, cancel := context.WithTimeout(ctx, pgfold.BatchTime)
+		defer cancel()
+		return read(limited, conn)
+	})
+}
+
 func (l *Ledger) onceOnConn(ctx context.Context, read func(*pgx.Conn) error) error {
-	conn, err := l.pool.Acquire(ctx)
+	conn, err := pgfold.Acquire(ctx, l.pool)
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func (x *beginning) makeRoom(ctx context.Context) error {
 // earlier is the newest request that a guard refuses b for, or nil.
 func (l *Ledger) earlier(ctx context.Context, b *client.Binding) (sum *client.Summary, err error) {
 	key := keyOfRequest(b.Scope, b.RequestID)
-	err = l.onConn(ctx, func(conn *pgx.Conn) error {
+	err = l.ofOne(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var s summaryScan
 		err := conn.QueryRow(ctx, l.sql.duplicate, l.now(), b.Intent64(), key[:], []byte(b.Scope.Principal), []byte(b.Scope.Environment),
 			b.Origin, b.ActionID, b.InputDigest, b.Guard.Succeeded.Microseconds()).Scan(s.into()...)
@@ -188,7 +188,7 @@ func (l *Ledger) saveSnapshots(ctx context.Context, b *client.Binding) error {
 	for _, d := range docs {
 		digests, bodies, sums = append(digests, d.Digest), append(bodies, notNull(d.Body)), append(sums, savedform.Sum(d.Body))
 	}
-	return l.onConn(ctx, func(conn *pgx.Conn) error {
+	return l.ofOne(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return pgfold.InTx(ctx, conn, pgfold.Query{SQL: l.sql.prelude}, pgfold.Query{SQL: l.sql.snapshots, Args: []any{digests, bodies, sums}}, func(pgx.Rows) error { return nil }, nil)
 	})
 }
@@ -213,7 +213,7 @@ func (x *beginning) await(ctx context.Context, p *pgfold.Pauses) error {
 			return err
 		}
 		held := false
-		if err := x.ledger.onConn(ctx, func(conn *pgx.Conn) error {
+		if err := x.ledger.ofOne(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 			err := conn.QueryRow(ctx, x.ledger.sql.held, x.key[:]).Scan(&held)
 			if errors.Is(err, pgx.ErrNoRows) {
 				err = nil

@@ -3,6 +3,8 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -187,5 +189,59 @@ func TestPurgeBesideAnOpenTransaction(t *testing.T) {
 	}
 	if err := <-purged; err != nil {
 		t.Errorf("Purge after the transaction has ended: %v", err)
+	}
+}
+
+// silent is a connection over which nothing arrives any more, and nothing is told of it.
+type silent struct {
+	net.Conn
+	on *atomic.Bool
+}
+
+func (c silent) Write(b []byte) (int, error) {
+	if c.on.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// A host whose connections were cut off without a word goes on over others, however
+// long its caller would wait, and nothing is lost.
+func TestCutOffWithoutAWord(t *testing.T) {
+	t.Parallel()
+	for _, idle := range []time.Duration{0, 1100 * time.Millisecond} { // what was idle for longer the pool asks first
+		for what, do := range map[string]func(context.Context, *postgres.Ledger, client.Hold) error{
+			"Load": func(ctx context.Context, l *postgres.Ledger, h client.Hold) error {
+				_, err := l.Load(ctx, h.Record().Scope, h.Record().RequestID)
+				return err
+			},
+			"Begin": func(ctx context.Context, l *postgres.Ledger, _ client.Hold) error {
+				h, err := l.Begin(ctx, bindingOf("request-2"), client.IntendSubmit, 20*time.Second)
+				if err == nil && !h.MaySubmit() {
+					err = errors.New("it may not submit")
+				}
+				return err
+			},
+			"Finish": func(ctx context.Context, _ *postgres.Ledger, h client.Hold) error {
+				return h.Finish(ctx, exchanges, receiptOf(h.Record().Binding, agentic.Succeeded))
+			},
+		} {
+			t.Run(fmt.Sprintf("%s after %s", what, idle), func(t *testing.T) {
+				t.Parallel()
+				d := newLedgerDatabase(t, pgtest.Shared(t))
+				var current atomic.Pointer[atomic.Bool]
+				current.Store(new(atomic.Bool))
+				d.wrap = func(c net.Conn) net.Conn { return silent{c, current.Load()} }
+				l := d.openLedger(t, d.newPool(t, d.config(t, 2)), nil)
+				h := begin(t, l, bindingOf("request-1"))
+				current.Swap(new(atomic.Bool)).Store(true) // of the connections that there are
+				time.Sleep(idle)
+				ctx, cancel := context.WithTimeout(t.Context(), 28*time.Second)
+				defer cancel()
+				if err := do(ctx, l, h); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }

@@ -85,7 +85,7 @@ func fromMicros(n int64) time.Duration { return time.Duration(n) * time.Microsec
 // read gives a request, or nil when there is none, in one statement and so at one
 // moment. A row that cannot be right is an error.
 func (l *Ledger) read(ctx context.Context, scope client.Scope, requestID string) (r *row, err error) {
-	err = l.onConn(ctx, func(conn *pgx.Conn) error {
+	err = l.ofOne(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		r, err = l.readOn(ctx, conn, scope, requestID)
 		return err
 	})

@@ -16,7 +16,7 @@ func (l *Ledger) Stands(ctx context.Context, d Due) (stands bool, err error) {
 		return false, ledgerError("look", err)
 	}
 	key := keyOfRequest(d.Scope, d.RequestID)
-	err = l.onConn(ctx, func(conn *pgx.Conn) error {
+	err = l.ofOne(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		err := conn.QueryRow(ctx, l.named(`SELECT next_check IS NOT NULL AND entries = $2::bigint FROM {schema}.ledger_request WHERE key = $1::bytea`),
 			key[:], d.Entries).Scan(&stands)
 		if errors.Is(err, pgx.ErrNoRows) {

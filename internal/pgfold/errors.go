@@ -27,12 +27,9 @@ func WrapBroken(conn *pgx.Conn, err error) error {
 
 // Retryable says that a statement may be made again, after an error that left
 // nothing or an unknown state behind: the server cannot serve now, or the connection
-// to it broke, or could not be made.
+// to it broke, or could not be made in time.
 func Retryable(err error) bool {
-	if _, ok := errors.AsType[Broken](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+	if isA[Broken](err) || isA[noConnection](err) || isA[*pgconn.ConnectError](err) {
 		return true
 	}
 	said, ok := errors.AsType[*pgconn.PgError](err)

@@ -167,7 +167,7 @@ func (f *Folder[M]) take(w *waiter[M]) []*waiter[M] {
 // lead writes a batch in which the caller's write is, tells the others, and gives
 // the lead away.
 func (f *Folder[M]) lead(ctx context.Context, w *waiter[M]) {
-	conn, err := f.Pool.Acquire(ctx)
+	conn, err := Acquire(ctx, f.Pool)
 	if err != nil && ctx.Err() != nil && f.withdraw(w) {
 		w.err = errors.Join(ctx.Err(), ErrWithdrawn)
 		return
