@@ -75,6 +75,10 @@ const (
 	// sweepPage bounds one transaction of a sweep.
 	sweepPage = 500
 
+	// sweepTime bounds it too: a connection that was cut off without a word never
+	// answers.
+	sweepTime = time.Minute
+
 	// fetchInterval is how often River looks for jobs that it put off for a moment, as
 	// for the rate of an origin: not much less often than an origin's default limits
 	// let executions begin.
@@ -187,7 +191,9 @@ func (f *Fleet) sweep(ctx context.Context) {
 	fails := 0
 	for {
 		pause := f.cfg.Sweep
-		n, err := f.cfg.Ledger.Sweep(ctx, f.cfg.Scopes, sweepPage)
+		limited, cancel := context.WithTimeout(ctx, sweepTime)
+		n, err := f.cfg.Ledger.Sweep(limited, f.cfg.Scopes, sweepPage)
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -21,6 +21,10 @@ const (
 	listShare = 20
 	listPause = 10 * time.Millisecond
 
+	// listTime is how long a listing may take: a connection that was cut off without a
+	// word never answers.
+	listTime = time.Minute
+
 	// lastPause is the longest pause after a ledger that failed, before jitter.
 	lastPause = 30 * time.Second
 )
@@ -100,7 +104,9 @@ func (l *loop) list(ctx context.Context, now time.Time) {
 	var due []client.Summary
 	l.full, l.fresh = false, 0
 	for _, scope := range l.cfg.Scopes {
-		list, err := l.cfg.Ledger.List(ctx, client.Filter{Due: true, Order: client.DueFirst, Limit: l.size}.In(scope))
+		limited, cancel := context.WithTimeout(ctx, listTime)
+		list, err := l.cfg.Ledger.List(limited, client.Filter{Due: true, Order: client.DueFirst, Limit: l.size}.In(scope))
+		cancel()
 		if err != nil {
 			l.listFailed(ctx, err)
 			return

@@ -324,3 +324,30 @@ func TestLedgerThatFails(t *testing.T) {
 		}
 	})
 }
+
+// hanging is a ledger whose first listing never answers.
+type hanging struct {
+	client.Ledger
+	hung atomic.Bool
+}
+
+func (l *hanging) List(ctx context.Context, filter client.Filter) ([]client.Summary, error) {
+	if l.hung.CompareAndSwap(false, true) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return l.Ledger.List(ctx, filter)
+}
+
+// A listing that never answers, as over a connection that was cut off without a word,
+// is given up.
+func TestListingThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.crash(planAt(t, support), ann, "request-1")
+		h.run(h.worker(func(c *reconcile.Config) { c.Ledger = &hanging{Ledger: h.ledger} }), 5*time.Minute)
+		if got := h.outcomes(ann); got[agentic.Succeeded] != 1 {
+			t.Errorf("outcomes %v", got)
+		}
+	})
+}
