@@ -30,8 +30,8 @@ LEFT     of the window in which the service keeps track, or ended
 NEEDS    reading (of its status, by 'agentic work' or resume), sending (it was only
          prepared), or a person
 
-With --open or --needs-person the order is urgent: the least time left first, then
-those that need a person, then what was only prepared. Else the newest come first.
+The most urgent come first: the least time left, then those that need a person, then
+what was only prepared, then what is settled, the newest first.
 --sort says otherwise.`
 
 func (c *Commands) list() *cobra.Command {
@@ -55,16 +55,16 @@ func (c *Commands) list() *cobra.Command {
 		switch {
 		case limit < 0:
 			return advice.BadUsage("--limit is below zero", "Give how many requests to list at most, or 0 for all.")
-		case sort == "urgent", sort == "" && (f.Open || f.NeedsPerson):
+		case sort == "urgent":
 			f.Order = client.UrgentFirst
-		case sort != "" && sort != "newest":
+		case sort != "newest":
 			return advice.BadUsage(`--sort "`+sort+`" is neither urgent nor newest`, "Name one of the two.")
 		}
 		f.Limit = limit
 		return c.listRequests(cmd.Context(), place, f, filter.all)
 	}
 	filter.add(cmd)
-	cmd.Flags().StringVar(&sort, "sort", "", "`ORDER` of the list, urgent or newest (default: urgent with --open or --needs-person, else newest)")
+	cmd.Flags().StringVar(&sort, "sort", "urgent", "`ORDER` of the list, urgent or newest")
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` requests (0 is all)")
 	complete(cmd, "sort", "urgent", "newest")
 	complete(cmd, "limit")
