@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -37,10 +39,11 @@ import (
 //	agentic.requests.open          in the ledger: agentic.age, .state (ObserveOpen)
 //	agentic.requests.needs_person  of those, for a person (ObserveOpen)
 //
-// A span names the request ID, the action, the origin and what became of them. It
-// never has the principal or the environment, which may name people, and neither a
-// span nor a metric has an input, a receipt, a reason, a resource ID or an error's
-// text. Metrics have no request IDs either.
+// A span has the digest of the request ID (agentic.request: RequestDigest), the action,
+// the origin and what became of them. The ID itself is the key under which the service
+// knows the request, and is in none of it; nor are the principal or the environment,
+// which may name people, an input, a receipt, a reason, a resource ID or an error's
+// text. Metrics have no digests of request IDs either.
 const (
 	Instrumentation        = "github.com/agentic-go/agentic/client"
 	InstrumentationVersion = "0.1.0"
@@ -48,7 +51,7 @@ const (
 
 // The attributes. An error has the class of its kind as error.type, not its text.
 const (
-	keyRequestID = attribute.Key("agentic.request_id") // spans only
+	keyRequest   = attribute.Key("agentic.request") // RequestDigest; spans only
 	keyAction    = attribute.Key("agentic.action")
 	keyOrigin    = attribute.Key("agentic.origin")
 	keyOutcome   = attribute.Key("agentic.outcome") // of the receipt, or none
@@ -62,6 +65,13 @@ const (
 	keyResult    = attribute.Key("agentic.result") // 2xx to 5xx, or an ErrorClass
 	keyWhere     = attribute.Key("agentic.where")
 )
+
+// RequestDigest is how spans name a request: the first half of the SHA-256 of its ID, in
+// hexadecimal. Who has the ID finds the spans, and not the other way round.
+func RequestDigest(requestID string) string {
+	sum := sha256.Sum256([]byte(requestID))
+	return hex.EncodeToString(sum[:16])
+}
 
 // What stands for a value that is not there, or not one of those counted apart.
 const (
@@ -150,7 +160,7 @@ func (t *telemetry) begin(ctx context.Context, name string) (context.Context, *o
 func (o *operation) names(requestID, action, origin string) {
 	o.action, o.origin = action, origin
 	if o.span.IsRecording() {
-		o.span.SetAttributes(keyRequestID.String(clip(requestID)), keyAction.String(clip(action)), keyOrigin.String(clip(origin)))
+		o.span.SetAttributes(keyRequest.String(RequestDigest(requestID)), keyAction.String(clip(action)), keyOrigin.String(clip(origin)))
 	}
 }
 

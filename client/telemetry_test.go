@@ -129,7 +129,7 @@ const (
 
 func root(name, outcome, sent, fromSaved, class string) string {
 	line := "agentic." + name + about + " from_saved=" + fromSaved + " origin=https://support.example outcome=" + outcome +
-		" request_id=" + testID + " sent=" + sent
+		" request=" + client.RequestDigest(testID) + " sent=" + sent
 	if class != "" {
 		line += " error.type=" + class + " Error:" + class
 	}
@@ -400,8 +400,11 @@ func TestNothingConfidentialIsRecorded(t *testing.T) {
 			t.Errorf("%s: no action in %.200s", what, text)
 		}
 	}
-	if strings.Contains(string(metrics), testID) || !strings.Contains(string(spans), testID) {
-		t.Error("request IDs belong to spans, and to no metric")
+	if strings.Contains(string(metrics)+string(spans), testID) {
+		t.Error("the request ID, which is the service's key, is in a span or metric")
+	}
+	if digest := client.RequestDigest(testID); strings.Contains(string(metrics), digest) || !strings.Contains(string(spans), digest) {
+		t.Error("the digest of the request ID belongs to spans, and to no metric")
 	}
 }
 
