@@ -69,14 +69,21 @@ func CaseOf(rec *client.Record, now time.Time) Case {
 		return c
 	case rec.State == client.Prepared && settled:
 		c.Kind, c.Why = Settled, "A person settled it before it was sent, so it is never sent."
+		if Successor(rec) == "" {
+			c.Choices = append(c.Choices, anew(rec))
+		}
 		return c
 	case rec.State == client.Prepared:
 		c.Kind, c.Why = Unsent, "It was prepared and provably never sent."
-		if rec.Supersedes == "" {
-			c.Choices = append(c.Choices, send, abandonUnsent)
-		} else {
-			c.Choices = append(c.Choices, sendInstead, abandonUnsent)
+		switch {
+		case c.Left == 0:
+			c.Why += " Its tracking window has ended, so the service need not know it any more, and it is not sent any more: prepare a new one."
+		case rec.Supersedes == "":
+			c.Choices = append(c.Choices, send)
+		default:
+			c.Choices = append(c.Choices, sendInstead)
 		}
+		c.Choices = append(c.Choices, abandonUnsent, anew(rec))
 		return c
 	}
 	c.Kind, c.Why, c.Wrong = attempted(rec, now)
@@ -90,7 +97,7 @@ func CaseOf(rec *client.Record, now time.Time) Case {
 	} else {
 		c.Look = look(rec)
 	}
-	c.Choices = choices(c.Kind, ended)
+	c.Choices = choices(rec, c.Kind, ended)
 	return c
 }
 
@@ -226,11 +233,21 @@ var (
 		"Nobody will know whether it happened, and a new request may do it a second time."}
 	supersede = Choice{"supersede", "Makes a new request with the same input, linked to this one. It is sent by a command of its own.",
 		"The first request may have happened; the new one may do it a second time."}
-	supersedeUnsent = Choice{"supersede", supersede.Does, "None that this ledger knows of: nothing was sent under this ID."}
+	supersedeUnsent  = Choice{"supersede", supersede.Does, "None that this ledger knows of: nothing was sent under this ID."}
+	supersedeInstead = Choice{"supersede", supersede.Does, sendInstead.Risk}
 )
 
-// choices are those for an attempted request without a final receipt.
-func choices(k Kind, ended bool) []Choice {
+// anew is to supersede a request that was never sent.
+func anew(rec *client.Record) Choice {
+	if rec.Supersedes != "" {
+		return supersedeInstead
+	}
+	return supersedeUnsent
+}
+
+// choices are those for an attempted request without a final receipt, and all that
+// Admits lets a person do but to abandon again.
+func choices(rec *client.Record, k Kind, ended bool) []Choice {
 	list := []Choice{}
 	switch {
 	case !ended:
@@ -239,11 +256,38 @@ func choices(k Kind, ended bool) []Choice {
 		list = append(list, closeWindow)
 	}
 	list = append(list, attestSucceeded, attestFailed)
-	switch k {
-	case Settled: // a later note counts instead of the earlier one
-		return list
-	case NothingSent:
-		return append(list, abandon, supersedeUnsent)
+	n := rec.Settled()
+	if Admits(rec, client.Abandon) == nil && (n == nil || n.Verb != client.Abandon) {
+		list = append(list, abandon)
 	}
-	return append(list, abandon, supersede)
+	if Admits(rec, client.Supersede) == nil {
+		if k == NothingSent {
+			return append(list, supersedeUnsent)
+		}
+		return append(list, supersede)
+	}
+	return list
+}
+
+// Admits says whether a person may do this to a request: nil, or a *client.NoteError.
+// Beyond what a ledger refuses (client.Summary.Admits) it keeps a request that was
+// superseded in the hands of its successor, and makes no second one of what a person
+// found done. A later note counts instead of an earlier one, so attest failed takes a
+// wrong attest succeeded back.
+func Admits(rec *client.Record, v client.Verb) error {
+	sum := rec.Summary()
+	if err := sum.Admits(v); err != nil {
+		return err
+	}
+	refuse := func(reason string) error { return &client.NoteError{RequestID: rec.RequestID, Verb: v, Reason: reason} }
+	n, next := rec.Settled(), Successor(rec)
+	switch {
+	case v == client.Supersede && n != nil && n.Verb == client.AttestSucceeded:
+		return refuse("a person attested that it succeeded; if that was wrong, attest first that it failed")
+	case v == client.Supersede && next != "":
+		return refuse("it was superseded by request " + next + " already; supersede that one")
+	case v == client.Abandon && next != "":
+		return refuse("it was superseded by request " + next + "; abandon that one")
+	}
+	return nil
 }

@@ -40,10 +40,10 @@ func TestCaseOf(t *testing.T) {
 		post    string
 		choices string
 	}{
-		"prepared":           {func(h *host) { h.prepare(testID) }, desk.Unsent, true, false, "provably never sent", "", "send, abandon"},
-		"prepared, long ago": {func(h *host) { h.prepare(testID); h.clock.Advance(2 * window) }, desk.Unsent, true, false, "", "", "send, abandon"},
+		"prepared":           {func(h *host) { h.prepare(testID) }, desk.Unsent, true, false, "provably never sent", "", "send, abandon, supersede"},
+		"prepared, long ago": {func(h *host) { h.prepare(testID); h.clock.Advance(2 * window) }, desk.Unsent, true, false, "is not sent any more", "", "abandon, supersede"},
 		"prepared, abandoned": {func(h *host) { h.prepare(testID); h.must(h.desk.Abandon(h.t.Context(), act(testID))) },
-			desk.Settled, false, false, "never sent", "", ""},
+			desk.Settled, false, false, "never sent", "", "supersede"},
 		"verified": {func(h *host) {
 			h.svc.status, h.svc.resource = says("succeeded", "t-1"), ticket("Printer on fire")
 			h.send()
@@ -98,7 +98,17 @@ func TestCaseOf(t *testing.T) {
 		},
 			desk.NothingSent, true, false, "stopped it before the POST", "It was not made.", running},
 		"settled": {func(h *host) { h.send(); h.must(h.desk.Attest(h.t.Context(), act(testID), client.AttestFailed, "")) },
-			desk.Settled, false, false, "A person settled it. Before that: At ", "", "recheck, attest succeeded, attest failed"},
+			desk.Settled, false, false, "A person settled it. Before that: At ", "", running},
+		"found done": {func(h *host) {
+			h.send()
+			h.must(h.desk.Attest(h.t.Context(), act(testID), client.AttestSucceeded, "T-9"))
+		},
+			desk.Settled, false, false, "A person settled it.", "", "recheck, attest succeeded, attest failed, abandon"},
+		"abandoned": {func(h *host) { h.send(); h.must(h.desk.Abandon(h.t.Context(), act(testID))) },
+			desk.Settled, false, false, "A person settled it.", "", "recheck, attest succeeded, attest failed, supersede"},
+		"superseded": {func(h *host) { h.send(); h.supersede() },
+			desk.Settled, false, false, "A person settled it.", "", "recheck, attest succeeded, attest failed"},
+		"superseded, never sent": {func(h *host) { h.prepare(testID); h.supersede() }, desk.Settled, false, false, "never sent", "", ""},
 		"purged": {func(h *host) {
 			h.send()
 			h.must(h.desk.Abandon(h.t.Context(), act(testID)))
@@ -126,12 +136,16 @@ func TestCaseOf(t *testing.T) {
 			if (len(got.Look) > 0) != (got.Open && rec.State == client.Attempted) {
 				t.Errorf("look %q", got.Look)
 			}
-			// What is offered is what a ledger takes.
+			// What is offered is what a ledger takes, and what can make it happen twice
+			// is never done unoffered.
+			if offers := strings.Contains(names(got), "supersede"); offers != (desk.Admits(rec, client.Supersede) == nil) {
+				t.Errorf("offered %t, and %v", offers, desk.Admits(rec, client.Supersede))
+			}
 			verbs := map[string]client.Verb{"recheck": client.Recheck, "attest succeeded": client.AttestSucceeded,
 				"attest failed": client.AttestFailed, "abandon": client.Abandon, "supersede": client.Supersede}
 			for _, c := range got.Choices {
 				sum := rec.Summary()
-				if v := verbs[c.Name]; v != "" && sum.Admits(v) != nil || c.Does == "" || c.Risk == "" {
+				if v := verbs[c.Name]; v != "" && (sum.Admits(v) != nil || desk.Admits(rec, v) != nil) || c.Does == "" || c.Risk == "" {
 					t.Errorf("choice %+v: %v", c, sum.Admits(v))
 				}
 			}
@@ -144,6 +158,12 @@ func (h *host) must(err error) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+func (h *host) supersede() {
+	h.t.Helper()
+	_, err := h.desk.Supersede(h.t.Context(), act(testID), desk.SupersedeOptions{})
+	h.must(err)
 }
 
 func (h *host) resume() {

@@ -137,8 +137,16 @@ func (d *Desk) Attest(ctx context.Context, a Act, found client.Verb, resourceID 
 }
 
 // Abandon settles a request as it stands. One that was never sent is never sent from
-// then on. The errors are those of Ledger.AddNote.
+// then on. One that was superseded is a *client.NoteError: what can still be sent is
+// its successor. The other errors are those of Ledger.Load and Ledger.AddNote.
 func (d *Desk) Abandon(ctx context.Context, a Act) error {
+	rec, err := d.ledger.Load(ctx, a.Scope, a.RequestID)
+	if err == nil {
+		err = Admits(rec, client.Abandon)
+	}
+	if err != nil {
+		return err
+	}
 	return d.ledger.AddNote(ctx, a.Scope, a.RequestID, a.note(client.Abandon))
 }
 
@@ -164,8 +172,8 @@ type Superseded struct {
 // the old one's ID in it, and the old one as it was. Supersede again, with the same
 // NewID, finds the new request and writes the note that is missing.
 //
-// A request that was superseded by another one already, whatever was noted since, or
-// has a final receipt, is a *client.NoteError. A receipt that becomes final, or
+// A request that was superseded by another one already, whatever was noted since, that
+// a person attested as succeeded, or that has a final receipt, is a *client.NoteError. A receipt that becomes final, or
 // another successor that is noted, in between is that error too, and the new request
 // is abandoned. The other errors are those of client.Prepare and
 // Ledger.AddNote.
@@ -189,10 +197,13 @@ func (d *Desk) Supersede(ctx context.Context, a Act, o SupersedeOptions) (Supers
 		return refuse("it was superseded by request " + successor + " already; supersede that one")
 	}
 	earlier := Successor(rec)
-	sum := rec.Summary()
+	admitted := Admits(rec, client.Supersede)
+	settled := rec.Settled()
 	switch {
 	case n.NewID == a.RequestID:
 		return Superseded{}, refuse("the new request needs an ID of its own")
+	case settled != nil && settled.Verb == client.AttestSucceeded:
+		return Superseded{}, admitted
 	case earlier != "" && o.NewID != "" && earlier != o.NewID:
 		return Superseded{}, another(earlier)
 	case earlier != "":
@@ -200,7 +211,7 @@ func (d *Desk) Supersede(ctx context.Context, a Act, o SupersedeOptions) (Supers
 		return Superseded{New: next, Already: true}, err
 	}
 	// Everything that would refuse the note comes before the new request.
-	if err := errors.Join(n.Validate(), sum.Admits(client.Supersede)); err != nil {
+	if err := errors.Join(n.Validate(), admitted); err != nil {
 		return Superseded{}, err
 	}
 	next, err := again(ctx, c, rec, n.NewID)

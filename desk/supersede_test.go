@@ -132,6 +132,33 @@ func TestSupersedeRefused(t *testing.T) {
 	}
 }
 
+// What a person found done is not made anew, unless somebody takes that back; and
+// what was superseded is in the hands of its successor.
+func TestSupersedeAfterNotes(t *testing.T) {
+	h := newHost(t)
+	h.send()
+	h.must(h.desk.Attest(t.Context(), act(testID), client.AttestSucceeded, "T-9"))
+	_, err := h.desk.Supersede(t.Context(), act(testID), desk.SupersedeOptions{})
+	refused(t, "superseding what was found done", err)
+	if !strings.Contains(err.Error(), "attest first that it failed") {
+		t.Error(err)
+	}
+	h.must(h.desk.Attest(t.Context(), act(testID), client.AttestFailed, ""))
+	done, err := h.desk.Supersede(t.Context(), act(testID), desk.SupersedeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = h.desk.Abandon(t.Context(), act(testID))
+	refused(t, "abandoning what was superseded", err)
+	if !strings.Contains(err.Error(), done.New.RequestID+"; abandon that one") || len(h.load(testID).Notes) != 3 {
+		t.Errorf("%v, notes %+v", err, h.load(testID).Notes)
+	}
+	h.must(h.desk.Abandon(t.Context(), act(done.New.RequestID)))
+	h.must(h.desk.Attest(t.Context(), act(testID), client.AttestSucceeded, "T-9"))
+	_, err = h.desk.Supersede(t.Context(), act(testID), desk.SupersedeOptions{})
+	refused(t, "asking for the successor of what was found done", err)
+}
+
 // cut is a ledger that does something else instead of, or before, the next note.
 type cut struct {
 	desk.Ledger
