@@ -195,7 +195,8 @@ func (c *Client) Prepare(ctx context.Context, req Request) (*Record, error) {
 // Pending and unknown are outcomes of the Result, not errors. Refused before
 // anything is saved: *agentic.InputError, *RequestIDError, *OriginError. Refused
 // by what is saved: *BindingError, *HeldError, *NotFoundError, *DuplicateError,
-// *PurgedError, and *SettledError for what a person settled before it was sent. After an
+// *PurgedError, and for what was never sent *SettledError, when a person settled it,
+// and *ExpiredError, when its window has ended. After an
 // *InterruptedError, ErrLost or an error that matches ErrLedger the action may
 // have been sent: Result.RequestID names it, Result.Sent tells whether this very
 // call submitted it, and Resume tells what became of it.
@@ -264,7 +265,7 @@ func (c *Client) take(ctx context.Context, requestID string, intent Intent, op *
 		c.cfg.Observer(Resulted{EventHead: head, Receipt: last, FromSaved: true})
 		return Result{RequestID: requestID, Receipt: last, FromSaved: true, WindowEnded: rec.Closed()}, nil
 	}
-	if err := neverSent(rec, intent); err != nil {
+	if err := neverSent(rec, intent, time.Time{}); err != nil {
 		return res, err
 	}
 	plan, in, err := c.plans.load(rec)
@@ -285,12 +286,14 @@ func (c *Client) take(ctx context.Context, requestID string, intent Intent, op *
 
 // neverSent is the error for a request that was never sent and is not to be sent
 // now, or nil.
-func neverSent(rec *Record, intent Intent) error {
+func neverSent(rec *Record, intent Intent, now time.Time) error {
 	switch note := rec.Settled(); {
 	case rec.State != Prepared:
 		return nil
 	case note != nil:
 		return &SettledError{RequestID: rec.RequestID, Note: *note}
+	case !now.IsZero() && rec.Expired(now):
+		return &ExpiredError{RequestID: rec.RequestID, WindowEnded: rec.CreatedAt.Add(rec.Window)}
 	case intent == IntendPrepare:
 		return &PreparedError{RequestID: rec.RequestID}
 	}

@@ -127,6 +127,18 @@ func (e *SettledError) Error() string {
 		e.RequestID, e.Note.By, e.Note.Verb, agentic.FormatTime(e.Note.At))
 }
 
+// ExpiredError says that a request was prepared so long ago that its tracking window
+// has ended before it was sent. It stays prepared and is never sent (D16).
+type ExpiredError struct {
+	RequestID   string
+	WindowEnded time.Time
+}
+
+func (e *ExpiredError) Error() string {
+	return fmt.Sprintf("request %s was prepared and never sent, and its tracking window ended at %s, so it is not sent any more; prepare a new one",
+		e.RequestID, agentic.FormatTime(e.WindowEnded))
+}
+
 // PurgedError says that a request was purged: its ID stays used for ever, and
 // what it came to is not kept beyond Outcome.
 type PurgedError struct {

@@ -45,7 +45,7 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 		return Result{RequestID: x.rec.RequestID, Receipt: *last, FromSaved: true}, nil
 	}
 	if x.rec.State == Prepared {
-		return Result{RequestID: x.rec.RequestID}, neverSent(x.rec, IntendPrepare)
+		return Result{RequestID: x.rec.RequestID}, neverSent(x.rec, IntendPrepare, x.now())
 	}
 	if x.hold.MaySubmit() {
 		if problem := x.clockProblem(); problem != "" {

@@ -134,9 +134,19 @@ func TestClock(t *testing.T) {
 		if _, err := h.client(s).Prepare(t.Context(), client.Request{Plan: plan(t), Input: []byte(testInput), ID: testID}); err != nil {
 			t.Fatal(err)
 		}
-		h.clock.Advance(25 * time.Hour)
-		if res := h.execute(s); res.Receipt.Outcome != agentic.Unknown || s.posts+s.gets != 0 || !strings.Contains(res.Receipt.Reason, "Nothing was sent") {
-			t.Errorf("%+v after %d POSTs", res, s.posts)
+		h.clock.Advance(24 * time.Hour)
+		for _, req := range []client.Request{{ID: testID}, {Plan: plan(t), Input: []byte(testInput), ID: testID}} {
+			res, err := h.client(s).Execute(t.Context(), req)
+			if e, ok := errors.AsType[*client.ExpiredError](err); !ok || e.RequestID != testID || !e.WindowEnded.Equal(h.clock.Now()) {
+				t.Errorf("%+v, %v", res, err)
+			}
+		}
+		if rec := h.record(); s.posts+s.gets != 0 || rec.State != client.Prepared || len(rec.Receipts) != 0 {
+			t.Errorf("%s with %d receipts after %d POSTs", rec.State, len(rec.Receipts), s.posts)
+		}
+		// What was never sent and never will be is no reason to refuse the same again.
+		if res, err := h.client(s).Execute(t.Context(), client.Request{Plan: plan(t), Input: []byte(testInput)}); err != nil || !res.Sent {
+			t.Errorf("%+v, %v", res, err)
 		}
 	})
 }

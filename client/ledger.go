@@ -56,7 +56,7 @@ type Binding struct {
 // digest equal those of an earlier one: it looks like the same thing asked again
 // under a new ID. The zero value refuses nothing.
 type Guard struct {
-	On bool // an earlier request that is open counts (Summary.Open); without it nothing does
+	On bool // an earlier request that is open counts (Summary.Open), unless it has expired (Record.Expired); without it nothing does
 
 	// Succeeded, above zero, makes an earlier request count too whose last receipt
 	// says succeeded, or which a person attested to have (its last settling note), if
@@ -113,6 +113,13 @@ type Record struct {
 	PurgedAt      time.Time
 	Purged        agentic.Outcome // a tombstone's: of its last receipt
 	PurgedSettled Verb            // a tombstone's: with which a person settled it
+}
+
+// Expired reports whether a prepared request may not be sent any more: its tracking
+// window, which began when it was prepared, has ended, so nothing could be learned of
+// it (section 6.9, D16).
+func (r *Record) Expired(now time.Time) bool {
+	return r.State == Prepared && !now.Before(r.CreatedAt.Add(r.Window))
 }
 
 // Settled is the note with which a person settled the request, or nil.
@@ -261,7 +268,8 @@ type Ledger interface {
 	// new. A new request that b.Guard refuses is a *DuplicateError that names the
 	// newest earlier one; it does not wait for whoever holds that. A purged one is a
 	// *PurgedError, whatever the binding. Either way nothing was written. A prepared
-	// request that a person has settled stays prepared. The caller must Release the
+	// request that a person has settled, or that has expired by the ledger's clock
+	// (Record.Expired), stays prepared. The caller must Release the
 	// Hold.
 	Begin(ctx context.Context, b Binding, intent Intent, wait time.Duration) (Hold, error)
 

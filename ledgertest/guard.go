@@ -62,9 +62,14 @@ var guardTests = []ledgerTest{
 			"failed":             func(b client.Binding) { e.save(b, agentic.Failed) },
 			"prepared, left":     func(b client.Binding) { e.release(e.begin(b, client.IntendPrepare)); e.note(b, client.Abandon) },
 			"prepared, replaced": func(b client.Binding) { e.release(e.begin(b, client.IntendPrepare)); e.note(b, client.Supersede) },
-			"left":               func(b client.Binding) { e.save(b, agentic.Unknown); e.note(b, client.Abandon) },
-			"replaced":           func(b client.Binding) { e.save(b, agentic.Pending); e.note(b, client.Supersede) },
-			"attested failed":    func(b client.Binding) { e.release(e.begin(b, client.IntendSubmit)); e.note(b, client.AttestFailed) },
+			"prepared too long ago": func(b client.Binding) {
+				b.Window = time.Minute
+				e.release(e.begin(b, client.IntendPrepare))
+				e.clock.Advance(time.Minute)
+			},
+			"left":            func(b client.Binding) { e.save(b, agentic.Unknown); e.note(b, client.Abandon) },
+			"replaced":        func(b client.Binding) { e.save(b, agentic.Pending); e.note(b, client.Supersede) },
+			"attested failed": func(b client.Binding) { e.release(e.begin(b, client.IntendSubmit)); e.note(b, client.AttestFailed) },
 			"attested failed in the end": func(b client.Binding) {
 				e.save(b, agentic.Unknown)
 				e.note(b, client.AttestSucceeded)

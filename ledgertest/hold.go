@@ -185,6 +185,24 @@ var holdTests = []ledgerTest{
 		e.equal("record", before, e.load(b))
 		e.finish(h, nil, receipt(b, agentic.Pending)) // and the hold still works
 	}},
+	{"what was prepared too long ago stays prepared", func(e *ledgerEnv) {
+		for _, by := range []string{"begin", "take"} {
+			b := binding("request-" + by)
+			e.release(e.begin(b, client.IntendPrepare))
+			e.clock.Advance(b.Window)
+			h := e.hold(by, b)
+			e.equal("may submit", false, h.MaySubmit())
+			e.equal("state", client.Prepared, h.Record().State)
+			e.release(h)
+			e.equal("saved state", client.Prepared, e.load(b).State)
+		}
+		b := binding("request-in-time")
+		e.release(e.begin(b, client.IntendPrepare))
+		e.clock.Advance(b.Window - time.Microsecond)
+		h := e.hold("take", b)
+		e.equal("may submit", true, h.MaySubmit())
+		e.release(h)
+	}},
 	{"a receipt ends the writes of its hold", func(e *ledgerEnv) {
 		b := binding("request-1")
 		h := e.begin(b, client.IntendSubmit)
@@ -232,4 +250,13 @@ func (e *ledgerEnv) mustBeLost(h client.Hold, b client.Binding) {
 	if err := h.Finish(e.ctx, []client.Observation{observation(client.ExchangeStatus, 200)}, receipt(b, agentic.Pending)); !errors.Is(err, client.ErrLost) {
 		e.Fatalf("Finish of a lost hold: %v", err)
 	}
+}
+
+// hold is Begin or Take of what is there, to submit it.
+func (e *ledgerEnv) hold(by string, b client.Binding) client.Hold {
+	e.Helper()
+	if by == "begin" {
+		return e.begin(b, client.IntendSubmit)
+	}
+	return e.take(b, client.IntendSubmit)
 }

@@ -138,6 +138,7 @@ func (m *Memory) take(h *memoryHold, b *client.Binding, intent client.Intent) er
 	m.state.mu.Lock()
 	defer m.state.mu.Unlock()
 	r := m.state.requests[h.key]
+	expired := r != nil && r.record.Expired(now)
 	switch {
 	case r == nil && b == nil:
 		return &client.NotFoundError{Scope: h.key.scope, RequestID: h.key.id}
@@ -162,7 +163,7 @@ func (m *Memory) take(h *memoryHold, b *client.Binding, intent client.Intent) er
 	if !final(&r.record) {
 		r.fence++
 		r.see(now)
-		if intent == client.IntendSubmit && r.record.State == client.Prepared && r.record.Settled() == nil {
+		if intent == client.IntendSubmit && r.record.State == client.Prepared && r.record.Settled() == nil && !expired {
 			r.record.State = client.Attempted
 			r.record.AttemptedAt = now
 			h.maySubmit = true
@@ -212,7 +213,7 @@ func (s *memoryState) duplicate(b *client.Binding, now time.Time) *client.Summar
 		}
 		sum := r.summary()
 		succeeded := sum.Outcome == agentic.Succeeded || sum.Settled == client.AttestSucceeded
-		if sum.Open() || succeeded && b.Guard.Succeeded > 0 && now.Sub(sum.SeenAt) < b.Guard.Succeeded {
+		if sum.Open() && !rec.Expired(now) || succeeded && b.Guard.Succeeded > 0 && now.Sub(sum.SeenAt) < b.Guard.Succeeded {
 			return &sum
 		}
 	}

@@ -344,8 +344,12 @@ type taking struct {
 func (x *beginning) take(ctx context.Context) (bool, error) {
 	r := x.row
 	rec := &r.record
+	now := r.read
+	if t := x.ledger.now(); t != nil {
+		now = *t
+	}
 	m := &taking{key: x.key, fence: r.fence, holder: x.holder, entries: r.entries, notes: r.notes, term: rec.Term, lease: x.ledger.leaseOf(rec.Term),
-		attempt: x.intent == client.IntendSubmit && rec.State == client.Prepared && rec.Settled() == nil}
+		attempt: x.intent == client.IntendSubmit && rec.State == client.Prepared && rec.Settled() == nil && !rec.Expired(now)}
 	if err := x.ledger.takes.Submit(ctx, m); err != nil {
 		x.doubt(err)
 		return false, err

@@ -26,7 +26,7 @@ const isOpen = `(r.outcome IS NULL OR r.outcome NOT IN ('succeeded', 'failed')) 
 // isDuplicate is what a guard refuses m for, beside the same intent; t.now is the time.
 const isDuplicate = `r.principal = m.principal AND r.environment = m.environment AND r.origin = m.origin
 	AND r.action_id = m.action_id AND r.input_digest = m.input_digest
-	AND (` + isOpen + ` OR (r.outcome = 'succeeded' OR r.settled = 'attest-succeeded')
+	AND (` + isOpen + ` AND NOT (r.attempted_at IS NULL AND r.window_ends <= t.now) OR (r.outcome = 'succeeded' OR r.settled = 'attest-succeeded')
 		AND m.succeeded_us > 0 AND r.seen_at > t.now - m.succeeded_us * interval '1 microsecond')`
 
 // summaryColumns are what scanSummary reads, of ledger_request r.

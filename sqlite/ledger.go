@@ -91,7 +91,7 @@ func (h *hold) begin(ctx context.Context, scope client.Scope, requestID string, 
 					return &client.BindingError{RequestID: requestID, Differences: ds}
 				}
 			}
-			h.maySubmit = intent == client.IntendSubmit && r.record.State == client.Prepared && r.settled == "" && !r.final()
+			h.maySubmit = intent == client.IntendSubmit && r.record.State == client.Prepared && r.settled == "" && !r.record.Expired(now) && !r.final()
 			done, err = h.ledger.take(ctx, r, h.maySubmit, now)
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func (h *hold) begin(ctx context.Context, scope client.Scope, requestID string, 
 // sameIntentSQL is what client.Guard refuses a new request for, with the arguments
 // of insertStatements.request.
 const sameIntentSQL = `intent = ?18 AND principal = ?1 AND environment = ?2 AND origin = ?4 AND action_id = ?5 AND input_digest = ?8
-    AND (` + openSQL + ` OR (outcome = 'succeeded' OR settled = 'attest-succeeded') AND seen_at > ?21)`
+    AND (` + openSQL + ` AND NOT (state = 'prepared' AND created_at + window_us <= ?12) OR (outcome = 'succeeded' OR settled = 'attest-succeeded') AND seen_at > ?21)`
 
 // insertStatements bind a new request. What the guard refuses gets no fence, which no
 // row may lack, so that IGNORE leaves it out as it does a bound ID. With the question
