@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -106,6 +107,7 @@ func (a *app) explain(err error) failure {
 		prepared *client.PreparedError
 		twice    *client.DuplicateError
 		settled  *client.SettledError
+		expired  *client.ExpiredError
 		purged   *client.PurgedError
 		note     *client.NoteError
 		id       *client.RequestIDError
@@ -138,6 +140,9 @@ func (a *app) explain(err error) failure {
 		}
 	case errors.As(err, &binding):
 		f.Code, f.RequestID, f.Remedy = "bound-to-another", binding.RequestID, "Leave out --request-id for a new action, or go on with the saved one: "+a.resumeCommand(binding.RequestID, "")
+		if !a.begins {
+			f.Remedy = "Give an ID with --new-id that is not in use, or leave it out for one that follows from the old request."
+		}
 		f.Message = fmt.Sprintf("request %s is already bound to another request", binding.RequestID)
 		for _, d := range binding.Differences {
 			what := d.Field
@@ -165,10 +170,16 @@ func (a *app) explain(err error) failure {
 		f.Message = fmt.Sprintf("request %s was never sent, and never will be: %s settled it (%s) at %s",
 			settled.RequestID, settled.Note.By, settled.Note.Verb, agentic.FormatTime(settled.Note.At))
 		f.Remedy = "If it is to be done after all, begin a new request. Why it was settled: " + a.showCommand(settled.RequestID)
+	case errors.As(err, &expired):
+		f.Code, f.RequestID = "expired", expired.RequestID
+		f.Remedy = "Begin a new request, or take this one's input over: " + withID("agentic requests supersede", a.ledgerArgs+a.reachArgs+" --reason TEXT", expired.RequestID)
 	case errors.As(err, &purged):
 		f.Code, f.RequestID, f.Remedy = "purged", purged.RequestID, "Give a new request ID for a new action. What is left of this one: "+a.showCommand(purged.RequestID)
 	case errors.As(err, &note):
 		f.Code, f.RequestID, f.Remedy = "not-possible", note.RequestID, "Where it stands, and what can be done: "+a.showCommand(note.RequestID)
+		if done := doneTo[note.Verb]; done != "" {
+			f.Message = fmt.Sprintf("request %s cannot be %s: %s", note.RequestID, done, note.Reason)
+		}
 	case errors.As(err, &id):
 		f.Code, f.exit, f.Remedy = "request-id", exitUsage, "'agentic requests list' has the IDs that are saved."
 		if a.begins {
@@ -191,8 +202,20 @@ func (a *app) explain(err error) failure {
 		f.Code, f.Message, f.Remedy = "interrupted", "interrupted: nothing was sent by this command", "Run it again."
 	case errors.As(err, &file) && file.Op != "write":
 		f.Code, f.Remedy = "file", "Look at the name of the file and whether you may read it."
+		if errors.Is(file.Err, fs.ErrNotExist) && hostLike.MatchString(file.Path) {
+			f.Remedy = "If it is the address of a service, begin it with https://, or http:// on this machine."
+		}
 	}
 	return f
+}
+
+// hostLike is the name of a file that looks like a URL without its scheme.
+var hostLike = regexp.MustCompile(`^([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9a-fA-F:]+\]):[0-9]+(/|$)|^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)/`)
+
+// doneTo are the verbs in a sentence.
+var doneTo = map[client.Verb]string{
+	client.Recheck: "rechecked", client.AttestSucceeded: "attested as succeeded", client.AttestFailed: "attested as failed",
+	client.Abandon: "abandoned", client.Supersede: "superseded",
 }
 
 // explainUnsettled says what may have been sent under which ID, and how to settle

@@ -40,6 +40,7 @@ func TestFail(t *testing.T) {
 		{&client.NotFoundError{RequestID: hostile, Scope: client.Scope{Principal: hostile}}, "not-found", exitError, "agentic requests list"},
 		{&client.PreparedError{RequestID: "request-1"}, "prepared", exitError, "agentic resume request-1 --ledger x --send"},
 		{&client.PreparedError{RequestID: "-request-1"}, "prepared", exitError, "agentic resume --ledger x --send -- -request-1"},
+		{&client.ExpiredError{RequestID: "request-1"}, "expired", exitError, "agentic requests supersede request-1 --ledger x --reason TEXT"},
 		{&client.RequestIDError{RequestID: hostile}, "request-id", exitUsage, "has the IDs that are saved"},
 		{&client.OriginError{Origin: "http://127.0.0.1:1", Reason: "no"}, "origin-not-approved", exitError, "--approve http://127.0.0.1:1 --allow-loopback"},
 		{&client.OriginError{Origin: "http://[::1]:81", Reason: "no"}, "origin-not-approved", exitError, "--approve 'http://[::1]:81' --allow-loopback"},
@@ -54,10 +55,13 @@ func TestFail(t *testing.T) {
 		{&client.LedgerError{Op: "load", Err: errors.New(hostile)}, "ledger", exitError, "Mend this ledger"},
 		{context.Canceled, "interrupted", exitError, "Run it again"},
 		{&fs.PathError{Op: "open", Path: hostile, Err: fs.ErrNotExist}, "file", exitError, "name of the file"},
+		{&fs.PathError{Op: "open", Path: "127.0.0.1:5801/agentic.json", Err: fs.ErrNotExist}, "file", exitError, "begin it with https://"},
+		{&fs.PathError{Op: "open", Path: "support.example/agentic.json", Err: fs.ErrNotExist}, "file", exitError, "begin it with https://"},
+		{&fs.PathError{Op: "open", Path: "profiles/agentic.json", Err: fs.ErrNotExist}, "file", exitError, "name of the file"},
 		{errors.New(hostile), "error", exitError, ""},
 	} {
 		var out, diag bytes.Buffer
-		a := &app{stdout: &out, stderr: &diag, json: true, ledgerArgs: " --ledger x"}
+		a := &app{stdout: &out, stderr: &diag, json: true, ledgerArgs: " --ledger x", begins: true}
 		exit := a.fail(tt.err)
 		var got struct{ Error failure }
 		if err := json.Unmarshal(out.Bytes(), &got); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -137,11 +138,24 @@ func (f *ledgerFlags) check() error {
 		switch {
 		case strings.TrimSpace(part.value) == "":
 			return advice.BadUsage(part.flag+" is blank", "Give a name, or leave it out for "+defaultScope+".")
-		case len(part.value) > maxScopeBytes || !utf8.ValidString(part.value):
-			return advice.BadUsage(fmt.Sprintf("%s is not UTF-8 of at most %d bytes", part.flag, maxScopeBytes), "Give a shorter name.")
+		case !utf8.ValidString(part.value):
+			return advice.BadUsage(part.flag+" is not UTF-8", "Give the name in UTF-8.")
+		case len(part.value) > maxScopeBytes:
+			return advice.BadUsage(fmt.Sprintf("%s is longer than %d bytes", part.flag, maxScopeBytes), "Give a shorter name.")
 		}
 	}
 	return nil
+}
+
+// checkNew is check for a command that makes requests. What was saved with a control
+// character in a name stays within reach of the others.
+func (f *ledgerFlags) checkNew() error {
+	for flag, value := range map[string]string{"--principal": f.principal, "--environment": f.environment} {
+		if strings.ContainsFunc(value, unicode.IsControl) {
+			return advice.BadUsage(flag+" has a control character in it", "Give a name in one line.")
+		}
+	}
+	return f.check()
 }
 
 func (f *ledgerFlags) scope() client.Scope {

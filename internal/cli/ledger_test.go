@@ -190,7 +190,7 @@ func TestScopeIsChecked(t *testing.T) {
 		for _, args := range [][]string{{"run", "absent.json", "--yes", "--input", "{}"}, {"prepare", "absent.json", "--input", "{}"},
 			{"resume", "request-1"}, {"requests", "list"}, {"requests", "show", "request-1"}} {
 			code, _, diag := runHere(t, append(args, flag, long, "--ledger", filepath.Join(t.TempDir(), "absent.db"))...)
-			if code != exitUsage || !strings.Contains(diag, flag+" is not UTF-8 of at most 256 bytes") {
+			if code != exitUsage || !strings.Contains(diag, flag+" is longer than 256 bytes") {
 				t.Errorf("%s %s: exit code %d, stderr %s", args, flag, code, diag)
 			}
 		}

@@ -123,7 +123,7 @@ func TestPostgresRefuses(t *testing.T) {
 		{"a broken URL", change(func(_ *url.URL, q url.Values) { q.Set("connect_timeout", "never") }), "Write it as postgres://", exitUsage},
 		{"keywords", "host=/run password=" + pgSecret, "Write it as postgres://", exitUsage},
 	} {
-		for _, args := range [][]string{{"requests", "list"}, {"ledger", "migrate"}, {"ledger", "check"}, {"work"}, {"resume", "request-1"}} {
+		for _, args := range [][]string{{"requests", "list"}, {"ledger", "migrate"}, {"ledger", "check"}, {"work", "--approve", "https://a.example"}, {"resume", "request-1"}} {
 			code, _, diag := quiet(t, append(args, "--ledger", tt.ledger)...)
 			if code != tt.exit || !strings.Contains(diag, tt.want) {
 				t.Errorf("%s: %s: exit code %d, stderr %s", tt.name, args, code, diag)
@@ -187,11 +187,17 @@ func TestPostgresCheck(t *testing.T) {
 	check(exitError, "ok schema", "ok rights", "problem job engine not usable by this role", "river_job_id_seq")
 	set("GRANT USAGE ON ALL SEQUENCES IN SCHEMA agentic TO few")
 	check(exitOK, "ok job engine version ")
+	set("REVOKE INSERT ON agentic.river_job FROM few")
+	s := startTestTickets(t, "pending")
+	code, out, diag = quiet(t, "run", s.Origin+"/agentic.json", "--input", `{"subject":"x"}`, "--yes", "--approve", s.Origin, "--allow-loopback", "--ledger", given)
+	if code != exitPending || strings.Count(diag, "saved without a job for the next look") != 1 || !strings.Contains(diag, "permission denied for table river_job") {
+		t.Errorf("without jobs: exit code %d, stdout %s, stderr %s", code, out, diag)
+	}
 	given = owner
 
 	// fsync itself is set on the command line of a cluster for tests.
 	set(`DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END$$`)
-	check(exitOK, "synchronous_commit off")
+	check(exitOK, "ok synchronous_commit off, and on in the transactions of this program")
 	set("ALTER SYSTEM SET full_page_writes = off")
 	cluster.Restart(t, pgtest.Fast)
 	check(exitError, "problem full_page_writes off", "Set full_page_writes = on.", "synchronous_commit off")
@@ -407,10 +413,10 @@ func TestWorkCannotTell(t *testing.T) {
 	var diag bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), processTime)
 	defer cancel()
-	if code := testApp(&brokenPipe{}, &diag).run(ctx, []string{"work", "--json", "--ledger", ledger}); code != exitError || !strings.Contains(diag.String(), "cannot write to standard output") {
+	if code := testApp(&brokenPipe{}, &diag).run(ctx, []string{"work", "--approve", "https://a.example", "--json", "--ledger", ledger}); code != exitError || !strings.Contains(diag.String(), "cannot write to standard output") {
 		t.Errorf("exit code %d, stderr %s", code, diag.String())
 	}
-	code, _, said := runHere(t, "work", "--ledger", ledger, "--listen", "256.0.0.1:1")
+	code, _, said := runHere(t, "work", "--approve", "https://a.example", "--ledger", ledger, "--listen", "256.0.0.1:1")
 	if code != exitError || !strings.Contains(said, "cannot listen") || !strings.Contains(said, "127.0.0.1:9464") {
 		t.Errorf("exit code %d, stderr %s", code, said)
 	}

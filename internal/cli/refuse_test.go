@@ -90,6 +90,12 @@ func TestContradictions(t *testing.T) {
 		{[]string{"requests", "list", "--ledger", "postgres:/ann:secret@db/agent"}, "the ledger is neither the name of a file nor a URL"},
 		{[]string{"requests", "list", "--action", "\xff"}, "--action is not UTF-8"},
 		{[]string{"requests", "export", "--origin", "https://Support.example/"}, "--origin \"https://Support.example/\": it"},
+		{with("--input", "{}", "--principal", "an\nn\x1b[31m"), "--principal has a control character in it"},
+		{with("--input", "{}", "--environment", "te\tst"), "--environment has a control character in it"},
+		{with("--input", "{}", "--principal", "\xff"), "--principal is not UTF-8\n  Give the name in UTF-8."},
+		{[]string{"requests", "attest", "failed", "request-1", "--reason", "x", "--by", "an\nn"}, "--by has a control character in it"},
+		{[]string{"requests", "attest", "foo", "request-1", "--reason", "x"}, "there is no command \"foo\""},
+		{[]string{"work"}, "--approve is missing"},
 		{[]string{"requests", "list", "--ledger", "file:x?mode=memory"}, "is not the name of a file"},
 	} {
 		code, out, diag := runHere(t, tt.args...)

@@ -83,6 +83,10 @@ var forms = map[string]string{
 
 // flagError is an error of pflag without its quoting, which would be escaped twice.
 func flagError(cmd *cobra.Command, err error) error {
+	// What follows a command that is none was meant for another.
+	if wrong := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(wrong) > 0 {
+		return noCommand(cmd, wrong[0])
+	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		for _, problem := range []error{errTwice, errEmpty} {
 			if errors.Is(err, problem) {

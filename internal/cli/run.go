@@ -171,7 +171,7 @@ func (f *runFlags) check(profile string) error {
 			return err
 		}
 	}
-	return f.ledgerFlags.check()
+	return f.ledgerFlags.checkNew()
 }
 
 // checkRequestID refuses an ID that no request can have (D7).
@@ -324,6 +324,7 @@ func (a *app) prepareAction(ctx context.Context, profile string, f *runFlags) er
 	}
 	if rec.State == client.Prepared {
 		a.say("To send it: %s", escape.Quoted(a.resumeCommand(rec.RequestID, " --send")))
+		a.say("It can be sent until its tracking window ends, at %s.", agentic.FormatTime(rec.Summary().WindowEnds))
 	}
 	return a.saved(a.writeRecord(rec, s.unchecked), rec.RequestID, string(rec.State))
 }

@@ -56,6 +56,7 @@ func (a *app) instrumented(cfg client.Config) client.Config {
 
 // ledgerOptions are those of a ledger that an execution may write to.
 func (a *app) ledgerOptions(o place.Options) (place.Options, error) {
+	o.Logger = a.operators()
 	if err := a.startTelemetry(false); err != nil {
 		return o, err
 	}

@@ -50,7 +50,7 @@ is, that is said on a terminal only. The limits and --header-from-env are those 
 Exit codes:
   0  nothing that was looked at is open any more
   1  an error; what was done until then stands
-  4  something is still pending, and nothing is worse
+  4  something is still pending, or another execution has it, and nothing is worse
   5  something is unknown, could not be asked, or needs a person`
 
 // workFlags are the flags of work and reconcile.
@@ -262,6 +262,9 @@ func (j *journal) event(v any) {
 func (a *app) work(ctx context.Context, f *workFlags, listen string, pollOnly bool) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	if len(f.approve) == 0 {
+		return advice.BadUsage("--approve is missing: a worker asks approved origins alone", "Name the services whose requests it settles: --approve ORIGIN, repeated for more.")
+	}
 	j := &journal{app: a, counts: map[reconcile.Kind]int{}, stop: stop}
 	if p, err := place.Find(f.path, a.lookupEnv); err == nil && pollOnly && !p.Postgres() {
 		return advice.BadUsage("--poll-only is for a ledger in PostgreSQL, and this one is a file", "Leave it out: a file is asked for what is due anyway.")
@@ -358,7 +361,7 @@ func passExit(r reconcile.Report) int {
 	for _, d := range r.Done {
 		switch {
 		case d.Kind == reconcile.Verified, d.Kind == reconcile.Failed, d.Kind == reconcile.Nothing:
-		case d.Kind == reconcile.StillPending:
+		case d.Kind == reconcile.StillPending, d.Kind == reconcile.Held:
 			exit = max(exit, exitPending)
 		default:
 			exit = exitUnknown

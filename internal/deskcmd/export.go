@@ -45,6 +45,9 @@ func (c *Commands) export() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if file == "" && c.out.JSON() {
+			return advice.BadUsage("--json is about the file of --output, and without one the export itself goes to standard output", "Leave --json out for JSON Lines, or give a new file with --output.")
+		}
 		return c.exportRequests(cmd.Context(), place, f, file)
 	}
 	filter.add(cmd)

@@ -26,9 +26,10 @@ is open, and whose tracking window has ended.
 
 OUTCOME  of the last receipt, or none; what a person settled is attested-succeeded,
          attested-failed, abandoned or superseded, and a tombstone is purged
-LEFT     of the window in which the service keeps track, or ended
+LEFT     of the window in which the service keeps track, or ended; it begins when a
+         request is prepared, and after it nothing is sent or read
 NEEDS    reading (of its status, by 'agentic work' or resume), sending (it was only
-         prepared), or a person
+         prepared), preparing anew (that was too long ago), or a person
 
 The most urgent come first: the least time left, then those that need a person, then
 what was only prepared, then what is settled, the newest first.

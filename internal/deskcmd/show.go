@@ -3,6 +3,7 @@ package deskcmd
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -62,14 +63,14 @@ func (c *Commands) showRequest(ctx context.Context, p Place, id string, reveal b
 		c.out.Say("The input, and what checks expected and found, are redacted; --reveal shows them.")
 	}
 	if len(judged.Choices) > 0 {
-		c.out.Say("To do one of these: %s", escape.Quoted(choiceCommand(o.rec, p)))
+		c.out.Say("To do one of these: %s", escape.Quoted(choiceCommand(o.rec, p, c.now())))
 	}
 	return nil
 }
 
 // choiceCommand is how a choice is made, ready to be completed.
-func choiceCommand(rec *client.Record, p Place) string {
-	if rec.State == client.Prepared {
+func choiceCommand(rec *client.Record, p Place, now time.Time) string {
+	if sendable(rec, now) {
 		reach := " --approve " + escape.Shell(rec.Origin)
 		if strings.HasPrefix(rec.Origin, "http://") {
 			reach += " --allow-loopback"

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
+	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/internal/advice"
@@ -43,6 +47,9 @@ func (c *Commands) act(f *verbFlags, id string, n client.Note) (desk.Act, error)
 		return a, advice.BadUsage("--reason is missing", "Say why, for whoever reads it later: --reason TEXT.")
 	case n.By == "":
 		return a, advice.BadUsage("nobody knows who you are", "Give your name with --by NAME or AGENTIC_BY.")
+	}
+	if strings.ContainsFunc(n.By, unicode.IsControl) {
+		return a, advice.BadUsage("--by has a control character in it", "Give a name in one line.")
 	}
 	if err := n.Validate(); err != nil {
 		return a, advice.BadUsage(err.Error(), "Give it as text that is not blank and not longer.")
@@ -179,9 +186,9 @@ will know whether it happened, and a new request may do it a second time.`,
 }
 
 // ask shows a request, where it stands and what a choice risks, and asks. A choice
-// that the ledger would refuse is refused before.
+// that would be refused is refused before, and one that was made already is told.
 func (c *Commands) ask(ctx context.Context, yes bool, o *opened, v client.Verb, head, question string) error {
-	if err := o.sum.Admits(v); err != nil || yes {
+	if err := desk.Admits(o.rec, v); err != nil || yes {
 		return err
 	}
 	judged := desk.CaseOf(o.rec, c.now())
@@ -194,11 +201,16 @@ func (c *Commands) ask(ctx context.Context, yes bool, o *opened, v client.Verb, 
 	if judged.Post != "" {
 		render.Field(&b, "  the POST", judged.Post)
 	}
+	if n := o.rec.Settled(); n != nil {
+		render.Field(&b, "  settled", fmt.Sprintf("%s at %s by %s: %s", n.Verb, agentic.FormatTime(n.At), n.By, n.Reason))
+	}
+	risk := "None that is new: it is settled so already."
 	for _, choice := range judged.Choices {
 		if choice.Name == string(v) {
-			render.Field(&b, "  risk", choice.Risk)
+			risk = choice.Risk
 		}
 	}
+	render.Field(&b, "  risk", risk)
 	return c.out.Ask(ctx, b.Bytes(), question, "you did not agree, so nothing was changed")
 }
 
@@ -225,6 +237,9 @@ func (c *Commands) settle(ctx context.Context, f *verbFlags, a desk.Act, ask, do
 	if n == nil { // purged in the meantime
 		return &client.PurgedError{RequestID: rec.RequestID, Outcome: rec.Purged, PurgedAt: rec.PurgedAt}
 	}
+	if next := desk.Successor(rec); next != "" {
+		c.sayStands(ctx, o, next)
+	}
 	result := render.Noted(rec.RequestID, *n)
 	if c.out.JSON() {
 		result, err = render.JSON(noted{rec.RequestID, *n})
@@ -233,6 +248,18 @@ func (c *Commands) settle(ctx context.Context, f *verbFlags, a desk.Act, ask, do
 		err = c.out.Print(result)
 	}
 	return c.printed(err, "request "+rec.RequestID+" is settled as "+string(n.Verb), seeIt(f.place, rec.RequestID))
+}
+
+// sayStands says that a note about a superseded request leaves its successor as it is.
+func (c *Commands) sayStands(ctx context.Context, o *opened, next string) {
+	stands := "is not changed by that"
+	if rec, err := o.ledger.Load(ctx, o.rec.Scope, next); err == nil {
+		stands = "is " + stateOf(rec)
+		if sendable(rec, c.now()) {
+			stands += "; if it is not to be sent any more, abandon it"
+		}
+	}
+	c.out.Say("It was superseded by request %s, which %s.", escape.Terminal(next), stands)
 }
 
 func seeIt(p Place, requestID string) string {
@@ -318,7 +345,11 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 	}
 	next := done.New
 	out := successor{RequestID: id, NewID: next.RequestID, Already: done.Already, State: next.State}
-	if next.State == client.Prepared && next.Settled() == nil {
+	switch until := next.Summary().WindowEnds; {
+	case next.State != client.Prepared || next.Settled() != nil:
+	case !sendable(next, c.now()):
+		c.out.Say("The new one is not sent any more: its tracking window ended at %s. Supersede that one.", agentic.FormatTime(until))
+	default:
 		out.Send = reach.SendCommand(next.RequestID)
 		if o.rec.State == client.Attempted || o.rec.Supersedes != "" {
 			c.out.Say("The first request may have happened; the new one may do it a second time.")
@@ -326,6 +357,7 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 			c.out.Say("The first request was never sent, and never will be.")
 		}
 		c.out.Say("To send the new one: %s", escape.Quoted(out.Send))
+		c.out.Say("It can be sent until its tracking window ends, at %s.", agentic.FormatTime(until))
 	}
 	was := "is superseded by"
 	if done.Already {
@@ -338,6 +370,11 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 		err = c.out.Print([]byte(escape.Terminal(result) + "\n"))
 	}
 	return c.printed(err, result, seeIt(f.place, id))
+}
+
+// sendable reports whether a request is still there to be sent.
+func sendable(rec *client.Record, now time.Time) bool {
+	return rec.State == client.Prepared && rec.PurgedAt.IsZero() && rec.Settled() == nil && now.Before(rec.Summary().WindowEnds)
 }
 
 func stateOf(rec *client.Record) string {

@@ -73,8 +73,12 @@ func (l *look) durability(ctx context.Context) error {
 			"Set "+name+" = on.")
 	}
 	commit, standbys := *settings["synchronous_commit"], *settings["synchronous_standby_names"]
-	l.add("synchronous_commit", commit, standbys == "" || commit != "local" && commit != "off", false,
-		"commits do not wait for the synchronous standbys: after a fail-over the last of them can be missing. (off counts as on in the ledger's transactions)",
+	found := commit
+	if commit == "off" {
+		found += ", and on in the transactions of this program"
+	}
+	l.add("synchronous_commit", found, standbys == "" || commit != "local" && commit != "off", false,
+		"commits do not wait for the synchronous standbys: after a fail-over the last of them can be missing",
 		"Set synchronous_commit = on for this role.")
 	level := *settings["wal_level"]
 	l.add("wal_level", level, level != "minimal", false, "without replication or an archive a lost disk is a lost ledger, and open requests with it",

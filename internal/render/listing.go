@@ -101,7 +101,7 @@ func outcomeOf(s *client.Summary) string {
 // left is the time left in a window that somebody waits for.
 func left(s *client.Summary, now time.Time) string {
 	switch {
-	case !s.Open() || s.State != client.Attempted:
+	case !s.Open():
 		return "-"
 	case !now.Before(s.WindowEnds):
 		return "ended"
@@ -116,6 +116,8 @@ func needs(s *client.Summary, now time.Time) string {
 		return "-"
 	case s.NeedsPerson(now):
 		return "person"
+	case s.State == client.Prepared && !now.Before(s.WindowEnds):
+		return "preparing anew"
 	case s.State == client.Prepared:
 		return "sending"
 	}

@@ -78,6 +78,9 @@ func Pass(r reconcile.Report) []byte {
 	for _, d := range r.Done {
 		if d.Err != nil && d.Kind != reconcile.Nothing {
 			fmt.Fprintf(&b, "%s: %s\n", escape.Terminal(d.RequestID), escape.Terminal(OneLine(d.Err.Error())))
+			if d.Kind == reconcile.NotApproved {
+				fmt.Fprintf(&b, "  If you trust this origin: --approve %s\n", escape.Quoted(escape.Shell(d.Origin)))
+			}
 		}
 	}
 	return b.Bytes()

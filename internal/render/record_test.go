@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/desk"
+	"github.com/agentic-go/agentic/reconcile"
 )
 
 var noon = time.Date(2026, 9, 7, 12, 0, 0, 0, time.UTC)
@@ -174,6 +176,7 @@ func TestListing(t *testing.T) {
 		line(func(s *client.Summary) { s.Outcome = agentic.Pending }),
 		line(func(*client.Summary) {}),
 		line(func(s *client.Summary) { s.State = client.Prepared }),
+		line(func(s *client.Summary) { s.State, s.WindowEnds = client.Prepared, now }),
 		line(func(s *client.Summary) { s.Outcome, s.WindowEnds = agentic.Unknown, noon.Add(time.Minute) }),
 		line(func(s *client.Summary) { s.Outcome = agentic.Succeeded }),
 		line(func(s *client.Summary) { s.Outcome, s.Settled = agentic.Succeeded, client.AttestFailed }),
@@ -183,18 +186,19 @@ func TestListing(t *testing.T) {
 		line(func(s *client.Summary) { s.Settled = client.Supersede }),
 		line(func(s *client.Summary) { s.Outcome, s.PurgedAt = agentic.Failed, noon }),
 	}
-	want := `REQUEST  OUTCOME             LEFT   NEEDS    AGE  ACTION  ORIGIN
-r        pending             50m    reading  10m  a       o
-r        none                50m    reading  10m  a       o
-r        none                -      sending  10m  a       o
-r        unknown             ended  person   10m  a       o
-r        succeeded           -      -        10m  a       o
-r        succeeded           -      -        10m  a       o
-r        attested-failed     -      -        10m  a       o
-r        attested-succeeded  -      -        10m  a       o
-r        abandoned           -      -        10m  a       o
-r        superseded          -      -        10m  a       o
-r        purged              -      -        10m  a       o
+	want := `REQUEST  OUTCOME             LEFT   NEEDS           AGE  ACTION  ORIGIN
+r        pending             50m    reading         10m  a       o
+r        none                50m    reading         10m  a       o
+r        none                50m    sending         10m  a       o
+r        none                ended  preparing anew  10m  a       o
+r        unknown             ended  person          10m  a       o
+r        succeeded           -      -               10m  a       o
+r        succeeded           -      -               10m  a       o
+r        attested-failed     -      -               10m  a       o
+r        attested-succeeded  -      -               10m  a       o
+r        abandoned           -      -               10m  a       o
+r        superseded          -      -               10m  a       o
+r        purged              -      -               10m  a       o
 `
 	if d := cmp.Diff(want, string(Listing(list, client.Scope{Principal: "ann"}, now))); d != "" {
 		t.Errorf("listing (-want +got):\n%s", d)
@@ -206,7 +210,7 @@ r        purged              -      -        10m  a       o
 	if head, _, _ := strings.Cut(string(Listing(list[1:2], client.Scope{Principal: "ann", Environment: "test"}, now)), "\n"); !strings.HasSuffix(head, "ORIGIN  PRINCIPAL  ENVIRONMENT") {
 		t.Errorf("head of one other scope: %q", head)
 	}
-	if b := Lines(list[3:4], now)[0]; !b.NeedsPerson || !b.Open || b.LeftSeconds != 0 || b.WindowEnds != "2026-09-07T12:01:00.000000Z" || b.PurgedAt != nil {
+	if b := Lines(list[4:5], now)[0]; !b.NeedsPerson || !b.Open || b.LeftSeconds != 0 || b.WindowEnds != "2026-09-07T12:01:00.000000Z" || b.PurgedAt != nil {
 		t.Errorf("line %+v", b)
 	}
 }
@@ -216,5 +220,16 @@ func TestAge(t *testing.T) {
 		if got := Age(d); got != want {
 			t.Errorf("Age(%s) = %s, want %s", d, got, want)
 		}
+	}
+}
+
+// What a pass could not ask has its reason below, and an origin what would approve it.
+func TestPassErrors(t *testing.T) {
+	got := string(Pass(reconcile.Report{Done: []reconcile.Done{
+		{RequestID: "request-1", Origin: "https://a.example", Kind: reconcile.NotApproved, Err: errors.New("no")},
+		{RequestID: "request-2", Origin: "https://b.example", Kind: reconcile.Held, Err: errors.New("held")},
+	}}))
+	if want := "request-1: no\n  If you trust this origin: --approve https://a.example\nrequest-2: held\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("pass %q, want at its end %q", got, want)
 	}
 }

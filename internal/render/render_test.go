@@ -65,7 +65,7 @@ func TestEscapedOnce(t *testing.T) {
 			"wrong         state /" + raw + "\n", "settled       attest-succeeded by " + raw + ", as request " + raw + "\n"}},
 		"redacted": {string(judged.Redact().Text()), []string{"wrong         state /" + raw + "\n", "wrong  state /" + raw + ": expected redacted (27 bytes), found redacted (20 bytes)\n"}},
 		"listing": {string(Listing([]client.Summary{{RequestID: hostile, ActionID: hostile, Origin: hostile, Scope: client.Scope{Principal: hostile, Environment: hostile}}, {}}, client.Scope{}, at)),
-			[]string{"\n" + raw + "  none     -     ", raw + "  " + raw + "\n"}},
+			[]string{"\n" + raw + "  none     ended ", raw + "  " + raw + "\n"}},
 		"diagnostic": {diagnostic.String(), []string{raw + ":1:2: error: It is " + inJSON + ". [input/x]\n    at /" + raw + "\n    Not " + inJSON + ".\n"}},
 		"fields":     {fields.String(), []string{"name          " + raw + "\n", `"a": ` + inJSON, "no JSON       " + raw + "\n"}},
 		"step":       {Step{Who: hostile, Name: "x", Text: hostile}.Line() + "\n", []string{raw + " x          " + raw + "\n"}},
