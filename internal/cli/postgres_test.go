@@ -120,7 +120,9 @@ func TestPostgresRefuses(t *testing.T) {
 		{"no database", change(func(u *url.URL, _ url.Values) { u.Path = "/absent" }), "Look at the name of the database", exitError},
 		{"no user", change(func(u *url.URL, q url.Values) { u.User = nil; q.Set("user", "nobody-here") }), "Look at the user in the URL", exitError},
 		{"no server", change(func(_ *url.URL, q url.Values) { q.Set("host", t.TempDir()) }), "is up and can be reached", exitError},
-		{"a broken URL", change(func(_ *url.URL, q url.Values) { q.Set("connect_timeout", "never") }), "Write it as postgres://", exitUsage},
+		{"a broken URL", change(func(_ *url.URL, q url.Values) { q.Set("connect_timeout", "never") }), "Give connect_timeout as a whole number of seconds", exitUsage},
+		{"a parameter of nobody", change(func(_ *url.URL, q url.Values) { q.Set("shema", "x") }), "the server does not take one of them", exitError},
+		{"a value of nothing", change(func(_ *url.URL, q url.Values) { q.Set("statement_timeout", "x") }), "the server does not take one of them", exitError},
 		{"keywords", "host=/run password=" + pgSecret, "Write it as postgres://", exitUsage},
 	} {
 		for _, args := range [][]string{{"requests", "list"}, {"ledger", "migrate"}, {"ledger", "check"}, {"work", "--approve", "https://a.example"}, {"resume", "request-1"}} {

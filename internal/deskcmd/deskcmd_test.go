@@ -124,3 +124,29 @@ func TestPurgedInPart(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be sent any more is not offered to be.
+func TestChoiceCommand(t *testing.T) {
+	at := time.Date(2026, 9, 7, 12, 0, 0, 0, time.UTC)
+	note := []client.Note{{Verb: client.Abandon}}
+	for _, tt := range []struct {
+		state client.State
+		notes []client.Note
+		now   time.Time
+		want  string
+	}{
+		{client.Prepared, nil, at.Add(time.Hour - 1), "agentic resume request-1 --approve https://o.example --send to send it, or agentic requests abandon request-1 --reason TEXT"},
+		{client.Prepared, nil, at.Add(time.Hour), "agentic requests VERB request-1 --reason TEXT"},
+		{client.Prepared, note, at, "agentic requests VERB request-1 --reason TEXT"},
+		{client.Attempted, nil, at, "agentic requests VERB request-1 --reason TEXT"},
+	} {
+		rec := &client.Record{Binding: client.Binding{RequestID: "request-1", Origin: "https://o.example", Window: time.Hour}, CreatedAt: at, State: tt.state, Notes: tt.notes}
+		if got := choiceCommand(rec, noFlags{}, tt.now); got != tt.want {
+			t.Errorf("%s with %d notes at %s: %q, want %q", tt.state, len(tt.notes), tt.now, got, tt.want)
+		}
+	}
+}
+
+type noFlags struct{ Place }
+
+func (noFlags) Args() string { return "" }

@@ -2,10 +2,12 @@ package place
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,6 +125,8 @@ func parseURL(text string) (Place, error) {
 	switch names := q[schemaKey]; {
 	case q.Has("sslpassword"):
 		return Place{}, advice.BadUsage("the URL of the ledger has the password of a key in it", "Leave sslpassword out and set PGSSLPASSWORD.")
+	case misspelt(q) != "":
+		return Place{}, advice.BadUsage("the URL of the ledger has no parameter "+misspelt(q), "The one of this program is "+schemaKey+".")
 	case q.Has("search_path"):
 		return Place{}, advice.BadUsage("the ledger has no search_path: its tables are in one schema", "Name it with "+schemaKey+"=NAME in the URL, or leave it out for "+defaultSchema+".")
 	case len(names) > 1, len(names) == 1 && (!plainSchema.MatchString(names[0]) || strings.HasPrefix(names[0], "pg_") || names[0] == "information_schema"):
@@ -139,7 +143,7 @@ func parseURL(text string) (Place, error) {
 	u.RawQuery = q.Encode()
 	config, err := pgxpool.ParseConfig(u.String())
 	if err != nil {
-		return Place{}, advice.BadUsage("the URL of the ledger: "+err.Error(), writeURL)
+		return Place{}, advice.BadUsage("the URL of the ledger: "+err.Error(), unreadable(*u, q))
 	}
 	if config.MaxConns < minConns {
 		return Place{}, advice.BadUsage("the URL of the ledger: pool_max_conns is below 2", "Give it two connections or more.")
@@ -155,6 +159,42 @@ func parseURL(text string) (Place, error) {
 		c.RuntimeParams["application_name"] = "agentic"
 	}
 	return Place{config: config, sized: q.Has("pool_max_conns"), schema: schema, shown: shown}, nil
+}
+
+// misspelt is a parameter that would be ours, and is none.
+func misspelt(q url.Values) string {
+	for name := range q {
+		if strings.HasPrefix(name, "agentic_") && name != schemaKey {
+			return name
+		}
+	}
+	return ""
+}
+
+// unreadable says what to do about a URL that pgx cannot read: mend the parameter
+// without which it can.
+func unreadable(u url.URL, q url.Values) string {
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		rest := maps.Clone(q)
+		rest.Del(name)
+		u.RawQuery = rest.Encode()
+		if _, err := pgxpool.ParseConfig(u.String()); err != nil {
+			continue
+		}
+		if form := forms[name]; form != "" {
+			return "Give " + name + " as " + form + ", or leave it out."
+		}
+		return "Mend " + name + " in the URL, or leave it out."
+	}
+	return writeURL
+}
+
+// forms are what some parameters of a URL take.
+var forms = map[string]string{
+	"sslmode":         "disable, allow, prefer, require, verify-ca or verify-full",
+	"pool_max_conns":  "a whole number of 2 or more",
+	"pool_min_conns":  "a whole number",
+	"connect_timeout": "a whole number of seconds",
 }
 
 // pool makes the connections of a command, conns at most unless that is 0 or the URL

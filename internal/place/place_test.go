@@ -102,6 +102,24 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// What is wrong with one parameter is said of that one.
+func TestRefusedParameter(t *testing.T) {
+	for query, want := range map[string]string{
+		"sslmode=verfy":                       "Give sslmode as disable, allow,",
+		"application_name=x&pool_max_conns=0": "Give pool_max_conns as a whole number of 2 or more",
+		"connect_timeout=x":                   "Give connect_timeout as a whole number of seconds",
+		"pool_max_conn_lifetime=x":            "Mend pool_max_conn_lifetime",
+		"agentic_shema=x":                     "is agentic_schema",
+		"sslmode=verfy&connect_timeout=x":     "Write it as postgres://USER@",
+		"pool_max_conns=1":                    "two connections or more",
+	} {
+		_, err := Parse("postgres://ann:" + secret + "@db/agent?" + query)
+		if e, ok := errors.AsType[*advice.Error](err); !ok || !strings.Contains(e.Remedy, want) || strings.Contains(err.Error()+e.Remedy, secret) {
+			t.Errorf("%s: %+v, want the remedy %q", query, err, want)
+		}
+	}
+}
+
 // What is shown of a URL names the same place and has no password.
 func FuzzParse(f *testing.F) {
 	f.Add("postgres://ann:secret@db/agent?agentic_schema=x")
@@ -169,7 +187,24 @@ func TestUnreachable(t *testing.T) {
 			c.Close()
 		}
 	}()
+	web, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer web.Close()
+	go func() { // a server of something else
+		for {
+			c, err := web.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 8))
+			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			c.Close()
+		}
+	}()
 	for url, want := range map[string]string{
+		"postgres://ann:" + secret + "@" + web.Addr().String() + "/agent":                        "whether it is a PostgreSQL server",
 		"postgres://ann:" + secret + "@" + closed + "/agent":                                     "is up and can be reached",
 		"postgres://ann:" + secret + "@" + noTLS.Addr().String() + "/agent?sslmode=require":      "Look at TLS",
 		"postgres://ann:" + secret + "@/agent?host=" + filepath.ToSlash(t.TempDir()) + "&port=1": "is up and can be reached",

@@ -48,6 +48,7 @@ func Remedy(err error) string {
 // serverRemedy says what to do about an error of PostgreSQL or of the way to it, or
 // nothing.
 func serverRemedy(err error) string {
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch code := said.Code; {
 		case code == "28P01", code == "28000":
@@ -56,6 +57,8 @@ func serverRemedy(err error) string {
 			return "Look at the name of the database in the URL; 'createdb' makes one."
 		case code == "42501":
 			return "Give this user the rights on the ledger's tables, or use the user that they belong to."
+		case connecting && (code == "42704" || code == "22023"):
+			return "Look at the parameters behind the ? of the URL: the server does not take one of them."
 		case code == "53300":
 			return "Give less connections to each program with pool_max_conns=N in the URL, or more to the server."
 		case code == "25006":
@@ -67,13 +70,26 @@ func serverRemedy(err error) string {
 		}
 		return ""
 	}
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); !ok {
+	if !connecting {
 		return ""
 	}
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	if record || certificate || strings.Contains(err.Error(), "refused TLS connection") {
+	refused := strings.Contains(err.Error(), "refused TLS connection") // also by what is no PostgreSQL
+	if at, ok := errors.AsType[*Error](err); ok && refused && !at.Place.needsTLS() {
+		return "Look whether it is a PostgreSQL server that listens at the host and port in the URL, and ask again."
+	}
+	if record || certificate || refused {
 		return "Look at TLS: sslmode and sslrootcert in the URL have to fit the server and its certificate."
 	}
-	return "Look whether the server in the URL is up and can be reached from here, and ask again."
+	return "Look whether the server in the URL is up and can be reached from here, and is PostgreSQL, and ask again."
+}
+
+// needsTLS reports whether no attempt to connect goes without TLS.
+func (p Place) needsTLS() bool {
+	needs := p.config.ConnConfig.TLSConfig != nil
+	for _, f := range p.config.ConnConfig.Fallbacks {
+		needs = needs && f.TLSConfig != nil
+	}
+	return needs
 }
