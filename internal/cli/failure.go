@@ -177,9 +177,7 @@ func (a *app) explain(err error) failure {
 		f.Code, f.RequestID, f.Remedy = "purged", purged.RequestID, "Give a new request ID for a new action. What is left of this one: "+a.showCommand(purged.RequestID)
 	case errors.As(err, &note):
 		f.Code, f.RequestID, f.Remedy = "not-possible", note.RequestID, "Where it stands, and what can be done: "+a.showCommand(note.RequestID)
-		if done := doneTo[note.Verb]; done != "" {
-			f.Message = fmt.Sprintf("request %s cannot be %s: %s", note.RequestID, done, note.Reason)
-		}
+		f.Message = strings.Replace(f.Message, render.OneLine(note.Error()), render.Refused(note), 1)
 	case errors.As(err, &id):
 		f.Code, f.exit, f.Remedy = "request-id", exitUsage, "'agentic requests list' has the IDs that are saved."
 		if a.begins {
@@ -211,12 +209,6 @@ func (a *app) explain(err error) failure {
 
 // hostLike is the name of a file that looks like a URL without its scheme.
 var hostLike = regexp.MustCompile(`^([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9a-fA-F:]+\]):[0-9]+(/|$)|^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)/`)
-
-// doneTo are the verbs in a sentence.
-var doneTo = map[client.Verb]string{
-	client.Recheck: "rechecked", client.AttestSucceeded: "attested as succeeded", client.AttestFailed: "attested as failed",
-	client.Abandon: "abandoned", client.Supersede: "superseded",
-}
 
 // explainUnsettled says what may have been sent under which ID, and how to settle
 // it: never by another ledger, which knows nothing of the request and would send

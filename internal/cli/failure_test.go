@@ -136,6 +136,14 @@ func TestFailUnsettled(t *testing.T) {
 	}
 }
 
+// A verb that is refused is told in a sentence, and what went wrong beside it too.
+func TestFailNote(t *testing.T) {
+	err := errors.Join(&client.NoteError{RequestID: "request-1", Verb: client.AttestFailed, Reason: "no"}, errors.New("abandon request-2"))
+	if f := (&app{}).explain(err); !strings.HasPrefix(f.Message, "request request-1 cannot be attested as failed: no") || !strings.Contains(f.Message, "abandon request-2") {
+		t.Errorf("message %q", f.Message)
+	}
+}
+
 func TestOutcomeExit(t *testing.T) {
 	for o, want := range map[agentic.Outcome]int{agentic.Succeeded: 0, agentic.Failed: 3, agentic.Pending: 4, agentic.Unknown: 5, "": 5, "great": 5} {
 		if got := outcomeExit(o); got != want {

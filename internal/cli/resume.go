@@ -19,8 +19,9 @@ the input. The origin must be approved again, because an approval is not saved. 
 saved success or failure is returned without asking the service.
 
 A request that was only prepared was provably never sent. --send sends it, for the
-only time, after the same question as run (or with --yes). For a request that was
-attempted --send changes nothing.`
+only time, after the same question as run (or with --yes), until its tracking window
+ends, which began when it was prepared. For a request that was attempted --send
+changes nothing.`
 
 func (a *app) newResume() *cobra.Command {
 	var (

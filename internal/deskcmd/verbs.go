@@ -163,7 +163,8 @@ func (c *Commands) abandon() *cobra.Command {
 		Short: "Take a request off the desk as it is",
 		Long: `Take a request off the desk as it is, after a question (or with --yes). Nothing reads
 its status by itself any more, and one that was only prepared is never sent. Nobody
-will know whether it happened, and a new request may do it a second time.`,
+will know whether it happened, and a new request may do it a second time. Of one that
+was superseded, what can still be sent is the new request: abandon that one.`,
 		Example: "  agentic requests abandon order-2026-117 --reason 'the customer has cancelled'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.agreed(yes, "abandoning"); err != nil {
@@ -280,8 +281,9 @@ The first request may have happened; the new one may do it a second time. So thi
 asks (or takes --yes), and the old request is settled as superseded.
 
 Run again it gives the same new request, also when it was interrupted in between: a
-request has one successor, and if that one is abandoned, supersede that. The origin
-has to be approved, as when the new request is sent.`
+request has one successor, and if that one is abandoned, supersede that. What a person
+attested as succeeded is refused; if that was wrong, attest first that it failed. The
+origin has to be approved, as when the new request is sent.`
 
 func (c *Commands) supersede() *cobra.Command {
 	var (

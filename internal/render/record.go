@@ -283,6 +283,18 @@ func Noted(rawID string, n client.Note) []byte {
 		escape.Terminal(n.By), escape.Terminal(n.Reason))
 }
 
+// Refused says in a sentence that a person cannot do something, and why. It is raw.
+func Refused(e *client.NoteError) string {
+	done := map[client.Verb]string{
+		client.Recheck: "rechecked", client.AttestSucceeded: "attested as succeeded", client.AttestFailed: "attested as failed",
+		client.Abandon: "abandoned", client.Supersede: "superseded",
+	}[e.Verb]
+	if done == "" {
+		return OneLine(e.Error())
+	}
+	return "request " + e.RequestID + " cannot be " + done + ": " + OneLine(e.Reason)
+}
+
 // RecordLine and DocumentLine are the two kinds of lines of an export.
 type (
 	RecordLine struct {

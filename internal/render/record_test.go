@@ -223,6 +223,17 @@ func TestAge(t *testing.T) {
 	}
 }
 
+func TestRefused(t *testing.T) {
+	for verb, want := range map[client.Verb]string{
+		client.AttestFailed: "request r cannot be attested as failed: it was purged", client.Recheck: "request r cannot be rechecked: it was purged",
+		"x": "cannot x request r: it was purged",
+	} {
+		if got := Refused(&client.NoteError{RequestID: "r", Verb: verb, Reason: "it was purged"}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // What a pass could not ask has its reason below, and an origin what would approve it.
 func TestPassErrors(t *testing.T) {
 	got := string(Pass(reconcile.Report{Done: []reconcile.Done{
