@@ -324,7 +324,7 @@ func (a *app) prepareAction(ctx context.Context, profile string, f *runFlags) er
 	}
 	if rec.State == client.Prepared {
 		a.say("To send it: %s", escape.Quoted(a.resumeCommand(rec.RequestID, " --send")))
-		a.say("It can be sent until its tracking window ends, at %s.", agentic.FormatTime(rec.Summary().WindowEnds))
+		a.say("%s", render.Until(rec, time.Now()))
 	}
 	return a.saved(a.writeRecord(rec, s.unchecked), rec.RequestID, string(rec.State))
 }

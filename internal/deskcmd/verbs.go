@@ -359,7 +359,7 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 			c.out.Say("The first request was never sent, and never will be.")
 		}
 		c.out.Say("To send the new one: %s", escape.Quoted(out.Send))
-		c.out.Say("It can be sent until its tracking window ends, at %s.", agentic.FormatTime(until))
+		c.out.Say("%s", render.Until(next, c.now()))
 	}
 	was := "is superseded by"
 	if done.Already {

@@ -283,6 +283,14 @@ func Noted(rawID string, n client.Note) []byte {
 		escape.Terminal(n.By), escape.Terminal(n.Reason))
 }
 
+// Until says until when a prepared request can be sent.
+func Until(rec *client.Record, now time.Time) string {
+	if rec.Expired(now) {
+		return "It is not sent any more: its tracking window ended at " + agentic.FormatTime(rec.CreatedAt.Add(rec.Window)) + ". Prepare a new one, or supersede it."
+	}
+	return "It can be sent until its tracking window ends, at " + agentic.FormatTime(rec.CreatedAt.Add(rec.Window)) + "."
+}
+
 // Refused says in a sentence that a person cannot do something, and why. It is raw.
 func Refused(e *client.NoteError) string {
 	done := map[client.Verb]string{

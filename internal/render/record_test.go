@@ -223,6 +223,16 @@ func TestAge(t *testing.T) {
 	}
 }
 
+func TestUntil(t *testing.T) {
+	rec := leftover()
+	rec.State = client.Prepared
+	for left, want := range map[time.Duration]string{1: "It can be sent until its tracking window ends, at 2026-09-07T14:00:00", 0: "It is not sent any more: its tracking window ended at 2026-09-07T14:00:00"} {
+		if got := Until(rec, noon.Add(rec.Window-left)); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for verb, want := range map[client.Verb]string{
 		client.AttestFailed: "request r cannot be attested as failed: it was purged", client.Recheck: "request r cannot be rechecked: it was purged",
