@@ -81,22 +81,33 @@ After the tracking window nothing is read either; the receipt says so then.`,
 	return cmd
 }
 
-func (c *Commands) recheckRequest(ctx context.Context, f *verbFlags, reach Reach, id string) error {
-	a, err := c.act(f, id, client.Note{Verb: client.Recheck})
+// reaching opens a request for a verb that may talk to its service: what the command
+// line says is checked before anything is opened. The caller closes what it gets.
+func (c *Commands) reaching(ctx context.Context, f *verbFlags, reach Reach, id string, n client.Note) (desk.Act, *opened, error) {
+	a, err := c.act(f, id, n)
 	if err == nil {
 		err = reach.Check()
 	}
 	if err != nil {
-		return err
+		return a, nil, err
 	}
 	o, err := c.one(ctx, f.place, id, false)
+	if err != nil {
+		return a, nil, err
+	}
+	if err := o.reach(reach); err != nil {
+		o.close()
+		return a, nil, err
+	}
+	return a, o, nil
+}
+
+func (c *Commands) recheckRequest(ctx context.Context, f *verbFlags, reach Reach, id string) error {
+	a, o, err := c.reaching(ctx, f, reach, id, client.Note{Verb: client.Recheck})
 	if err != nil {
 		return err
 	}
 	defer o.close()
-	if err := o.reach(reach); err != nil {
-		return err
-	}
 	return reach.Settle(func() (client.Result, error) { return o.desk.Recheck(ctx, a) })
 }
 
@@ -320,21 +331,11 @@ func (c *Commands) supersedeRequest(ctx context.Context, f *verbFlags, reach Rea
 	} else if !client.ValidRequestID(newID) {
 		return advice.BadUsage(`--new-id "`+newID+`" is not 8 to 128 characters of A-Z, a-z, 0-9, _ and -`, "Leave it out for one that follows from the old request.")
 	}
-	a, err := c.act(f, id, n)
-	if err == nil {
-		err = reach.Check()
-	}
-	if err != nil {
-		return err
-	}
-	o, err := c.one(ctx, f.place, id, false)
+	a, o, err := c.reaching(ctx, f, reach, id, n)
 	if err != nil {
 		return err
 	}
 	defer o.close()
-	if err := o.reach(reach); err != nil {
-		return err
-	}
 	if desk.Successor(o.rec) == "" {
 		err := c.ask(ctx, yes, o, client.Supersede, "A new request would be made of this one's documents and input:", "It may happen twice. Make the new request? [y/N] ")
 		if err != nil {
