@@ -1,0 +1,251 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentic-go/agentic"
+)
+
+// Case is one check of a kit.
+type Case struct {
+	Info
+
+	// Run tries it once and tells r what it found. An error says that the kit itself
+	// could not go on; the subject's faults are expectations that do not hold.
+	Run func(ctx context.Context, r *Recorder) error
+}
+
+// Options says how cases are run. The zero value runs each once, one after the other.
+type Options struct {
+	Repeat   int           // each case so often; 0 is 1
+	Parallel int           // so many cases at once; 0 is 1
+	Seed     uint64        // for Recorder.Rand
+	Timeout  time.Duration // of one try; 0 is one minute
+	// Progress is called after each case, one call at a time.
+	Progress func(done, total int, last Result)
+}
+
+// Recorder takes down what one try of a case finds. It is safe for concurrent use.
+type Recorder struct {
+	// Rand gives the same numbers for the same seed, case and repeat.
+	Rand *rand.Rand
+
+	mu      sync.Mutex
+	try     Try
+	missing string
+}
+
+// Bounds of what is kept of one try.
+const (
+	maxExchanges = 64
+	maxText      = 4 << 10
+	maxNotes     = 16
+)
+
+// Expect takes down one thing that has to hold, and gives ok back.
+func (r *Recorder) Expect(what string, ok bool, expected, found string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.try.Expectations = append(r.try.Expectations, Expectation{what, ok, bound(expected), bound(found)})
+	return ok
+}
+
+// Equal is Expect for two values that are shown as they are.
+func Equal[T comparable](r *Recorder, what string, expected, found T) bool {
+	return r.Expect(what, expected == found, fmt.Sprint(expected), fmt.Sprint(found))
+}
+
+// Exchange takes down what was sent and came back.
+func (r *Recorder) Exchange(e Exchange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.try.Exchanges) < maxExchanges {
+		r.try.Exchanges = append(r.try.Exchanges, Exchange{bound(e.Request), bound(e.Response), bound(e.Note)})
+	}
+}
+
+// Note takes down a line for people.
+func (r *Recorder) Note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.try.Notes) < maxNotes {
+		r.try.Notes = append(r.try.Notes, bound(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Hint says where to look when the try has failed; the first one counts.
+func (r *Recorder) Hint(hint string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.try.Hint == "" {
+		r.try.Hint = bound(hint)
+	}
+}
+
+// NotExercised says that the case could not be tried: why, and what would show it. What
+// was expected before and did not hold still fails.
+func (r *Recorder) NotExercised(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.missing = bound(why)
+}
+
+// Run runs the cases and reports on the subject.
+func Run(ctx context.Context, kind Kind, subject Subject, tool Tool, cases []Case, o Options) (*Report, error) {
+	rep := &Report{
+		Format: Format, Statement: Statement, Kind: kind, Subject: subject, Tool: tool, Draft: agentic.Version,
+		Seed: o.Seed, Repeat: max(1, o.Repeat), Started: time.Now().UTC(), Checks: make([]Result, len(cases)),
+	}
+	if rep.Tool.Go == "" {
+		rep.Tool.Go, rep.Tool.System = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
+	}
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex // of done and Progress
+		done int
+		next = make(chan int)
+	)
+	for range max(1, o.Parallel) {
+		wg.Go(func() {
+			for i := range next {
+				res := runCase(ctx, cases[i], rep.Repeat, i, o)
+				mu.Lock()
+				rep.Checks[i] = res
+				done++
+				if o.Progress != nil {
+					o.Progress(done, len(cases), res)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range cases {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	rep.Finished = time.Now().UTC()
+	rep.count()
+	return rep, nil
+}
+
+func runCase(ctx context.Context, c Case, repeat, number int, o Options) Result {
+	res := Result{Info: c.Info}
+	for n := range repeat {
+		if ctx.Err() != nil {
+			break
+		}
+		r := &Recorder{Rand: rand.New(rand.NewPCG(o.Seed, uint64(number)<<32|uint64(n)))}
+		begin := time.Now()
+		err := attempt(ctx, c, r, o.Timeout)
+		r.try.Duration = time.Since(begin)
+		failed := slices.ContainsFunc(r.try.Expectations, func(e Expectation) bool { return !e.OK })
+		switch {
+		case failed:
+			r.try.Status = Failed
+			if err != nil {
+				r.try.Error = bound(err.Error())
+			}
+		case err != nil:
+			r.try.Status, r.try.Error = Broken, bound(err.Error())
+		case r.missing != "":
+			res.Status, res.Missing = NotExercised, r.missing
+			return res
+		case len(r.try.Expectations) == 0:
+			r.try.Status, r.try.Error = Broken, "the check expected nothing"
+		default:
+			r.try.Status = Passed
+		}
+		if r.try.Status == Passed {
+			r.try.Exchanges, r.try.Hint, r.try.Notes = nil, "", nil
+		}
+		res.Tries = append(res.Tries, r.try)
+	}
+	res.Status = judge(res.Tries)
+	return res
+}
+
+// attempt runs a case within its time; a panic is the kit's error.
+func attempt(ctx context.Context, c Case, r *Recorder, timeout time.Duration) (err error) {
+	if timeout <= 0 {
+		timeout = time.Minute
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the kit panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return c.Run(ctx, r)
+}
+
+// judge makes one status of all tries.
+func judge(tries []Try) Status {
+	count := map[Status]int{}
+	for _, t := range tries {
+		count[t.Status]++
+	}
+	switch {
+	case len(tries) == 0 || count[Broken] > 0 && count[Failed] == 0:
+		return Broken
+	case count[Failed] == 0:
+		return Passed
+	case count[Passed] > 0:
+		return Flaky
+	}
+	return Failed
+}
+
+// count makes the summary.
+func (r *Report) count() {
+	r.Summary = Summary{}
+	for _, c := range r.Checks {
+		switch c.Status {
+		case Passed:
+			r.Summary.Passed++
+		case Failed:
+			r.Summary.Failed++
+		case Flaky:
+			r.Summary.Flaky++
+		case Expected:
+			r.Summary.Expected++
+		case Unexpected:
+			r.Summary.Unexpected++
+		case NotExercised:
+			r.Summary.NotExercised++
+			continue
+		default:
+			r.Summary.Errors++
+			continue
+		}
+		r.Summary.ObservedChecks++
+	}
+}
+
+// OK reports whether nothing in the report is a failure or an error.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Checks, func(c Result) bool { return !c.Status.OK() })
+}
+
+// bound keeps text short enough for a report.
+func bound(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
