@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
@@ -35,7 +36,8 @@ type Options struct {
 
 // Recorder takes down what one try of a case finds. It is safe for concurrent use.
 type Recorder struct {
-	// Rand gives the same numbers for the same seed, case and repeat.
+	// Rand gives the same numbers for the same seed, ID and repeat, whatever other
+	// cases are run. It is for one goroutine at a time.
 	Rand *rand.Rand
 
 	mu      sync.Mutex
@@ -116,7 +118,7 @@ func Run(ctx context.Context, kind Kind, subject Subject, tool Tool, cases []Cas
 	for range max(1, o.Parallel) {
 		wg.Go(func() {
 			for i := range next {
-				res := runCase(ctx, cases[i], rep.Repeat, i, o)
+				res := runCase(ctx, cases[i], rep.Repeat, o)
 				mu.Lock()
 				rep.Checks[i] = res
 				done++
@@ -143,40 +145,59 @@ func Run(ctx context.Context, kind Kind, subject Subject, tool Tool, cases []Cas
 	return rep, nil
 }
 
-func runCase(ctx context.Context, c Case, repeat, number int, o Options) Result {
-	res := Result{Info: c.Info}
+func runCase(ctx context.Context, c Case, repeat int, o Options) Result {
+	res := Result{Info: c.Info, Tries: []Try{}}
 	for n := range repeat {
 		if ctx.Err() != nil {
 			break
 		}
-		r := &Recorder{Rand: rand.New(rand.NewPCG(o.Seed, uint64(number)<<32|uint64(n)))}
+		r := &Recorder{Rand: rand.New(rand.NewPCG(o.Seed, idHash(c.ID)+uint64(n)))}
 		begin := time.Now()
 		err := attempt(ctx, c, r, o.Timeout)
-		r.try.Duration = time.Since(begin)
-		failed := slices.ContainsFunc(r.try.Expectations, func(e Expectation) bool { return !e.OK })
-		switch {
-		case failed:
-			r.try.Status = Failed
-			if err != nil {
-				r.try.Error = bound(err.Error())
-			}
-		case err != nil:
-			r.try.Status, r.try.Error = Broken, bound(err.Error())
-		case r.missing != "":
-			res.Status, res.Missing = NotExercised, r.missing
-			return res
-		case len(r.try.Expectations) == 0:
-			r.try.Status, r.try.Error = Broken, "the check expected nothing"
-		default:
-			r.try.Status = Passed
+		try, missing := r.end(err)
+		try.Duration = time.Since(begin)
+		if try.Status == NotExercised {
+			res.Missing = missing
 		}
-		if r.try.Status == Passed {
-			r.try.Exchanges, r.try.Hint, r.try.Notes = nil, "", nil
-		}
-		res.Tries = append(res.Tries, r.try)
+		res.Tries = append(res.Tries, try)
 	}
 	res.Status = judge(res.Tries)
+	if res.Status == NotExercised {
+		res.Tries = []Try{}
+	} else {
+		res.Missing = ""
+	}
 	return res
+}
+
+func idHash(id string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id)) // it never fails
+	return h.Sum64()
+}
+
+// end gives what was taken down, with its status. err is the kit's own.
+func (r *Recorder) end(err error) (t Try, missing string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t = r.try
+	if err != nil {
+		t.Error = bound(err.Error())
+	}
+	switch {
+	case slices.ContainsFunc(t.Expectations, func(e Expectation) bool { return !e.OK }):
+		t.Status = Failed
+	case err != nil:
+		t.Status = Broken
+	case r.missing != "":
+		t.Status = NotExercised
+	case len(t.Expectations) == 0:
+		t.Status, t.Error = Broken, "the check expected nothing"
+	default:
+		t.Status = Passed
+		t.Exchanges, t.Hint, t.Notes = nil, "", nil
+	}
+	return t, r.missing
 }
 
 // attempt runs a case within its time; a panic is the kit's error.
@@ -194,21 +215,24 @@ func attempt(ctx context.Context, c Case, r *Recorder, timeout time.Duration) (e
 	return c.Run(ctx, r)
 }
 
-// judge makes one status of all tries.
+// judge makes one status of all tries: a failure counts before everything else, and a
+// try that could not be made before those that passed.
 func judge(tries []Try) Status {
 	count := map[Status]int{}
 	for _, t := range tries {
 		count[t.Status]++
 	}
 	switch {
-	case len(tries) == 0 || count[Broken] > 0 && count[Failed] == 0:
-		return Broken
-	case count[Failed] == 0:
-		return Passed
-	case count[Passed] > 0:
+	case count[Failed] > 0 && count[Passed] > 0:
 		return Flaky
+	case count[Failed] > 0:
+		return Failed
+	case len(tries) == 0 || count[Broken] > 0:
+		return Broken
+	case count[NotExercised] > 0:
+		return NotExercised
 	}
-	return Failed
+	return Passed
 }
 
 // count makes the summary.
