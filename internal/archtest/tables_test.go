@@ -11,11 +11,12 @@ const module = "github.com/agentic-go/agentic"
 // JSON, and a package that is not here may not exist.
 var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
-	"internal/cli": ". client transport desk reconcile fleet internal/deskcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
+	"internal/cli": ". client transport desk internal/deskcmd internal/workcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
 		" internal/render internal/advice internal/escape internal/inputschema internal/scenario",
 	"internal/place":       "client desk sqlite postgres fleet internal/advice internal/escape",
 	"internal/demo":        ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
 	"internal/deskcmd":     ". client desk internal/render internal/advice internal/escape internal/privatefile",
+	"internal/workcmd":     ". client fleet reconcile internal/place internal/telemetry internal/render internal/advice",
 	"internal/documents":   ". transport internal/advice",
 	"internal/render":      ". client desk reconcile internal/escape",
 	"internal/scenario":    ". client internal/advice internal/strictjson",
@@ -76,7 +77,7 @@ var restricted = map[string]string{
 	"modernc.org/sqlite":                       "sqlite examples/publisher examples/publisher/before",
 	"github.com/jackc/pgx/v5":                  "postgres internal/place internal/ticket internal/pgtest examples/fleet examples/publisher examples/publisher/before fleet internal/pgcheck internal/pgfold internal/pgmigrate",
 	"github.com/pressly/goose/v3":              "sqlite postgres internal/pgmigrate",
-	"github.com/spf13/cobra":                   "internal/cli internal/deskcmd",
+	"github.com/spf13/cobra":                   "internal/cli internal/deskcmd internal/workcmd",
 	"github.com/spf13/pflag":                   "internal/cli",
 	"github.com/google/uuid":                   "client internal/demo",
 	"github.com/google/go-cmp":                 "storetest ledgertest",
@@ -107,7 +108,7 @@ var restricted = map[string]string{
 	"plugin":        "",
 	"expvar":        "",
 	"log":           "internal/cli", // to silence net/http
-	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host examples/fleet service examples/publisher examples/publisher/before reconcile internal/telemetry fleet",
+	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host examples/fleet service examples/publisher examples/publisher/before reconcile internal/telemetry fleet internal/workcmd",
 	"testing":       "storetest ledgertest internal/pgtest",
 	"encoding/json": "internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before internal/telemetry",
 	"encoding/gob":  "",
@@ -118,7 +119,7 @@ var restricted = map[string]string{
 	"io/ioutil":     "",
 	"crypto/rand":   "client internal/pgtest examples/publisher examples/publisher/before",
 	"math/rand":     "client internal/filelock postgres reconcile fleet internal/pgfold conformance",
-	"net":           "transport internal/ticket internal/demo internal/cli examples/publisher examples/publisher/before internal/telemetry",
+	"net":           "transport internal/ticket internal/demo internal/workcmd examples/publisher examples/publisher/before internal/telemetry",
 	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry",
 	"net/url":       "*",
 	"net/netip":     "*",

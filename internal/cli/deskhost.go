@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/user"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,14 +19,14 @@ import (
 )
 
 // desk makes the commands of package deskcmd, whose host this command is.
-func (a *app) desk() *deskcmd.Commands { return deskcmd.New(deskHost{a}, deskOutput{a}) }
+func (a *app) desk() *deskcmd.Commands { return deskcmd.New(host{a}, output{a}) }
 
-// deskHost is the app as deskcmd sees it.
-type deskHost struct{ *app }
+// host is the app as the rooms of commands see it.
+type host struct{ *app }
 
-func (h deskHost) Group(cmd *cobra.Command) { h.asGroup(cmd) }
+func (h host) Group(cmd *cobra.Command) { h.asGroup(cmd) }
 
-func (h deskHost) Leaf(cmd *cobra.Command, args int, names string) {
+func (h host) Leaf(cmd *cobra.Command, args int, names string) {
 	cmd.Args = arguments(args, args, names)
 	if args > 0 {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -33,20 +34,20 @@ func (h deskHost) Leaf(cmd *cobra.Command, args int, names string) {
 	h.jsonFlag(cmd)
 }
 
-func (h deskHost) Place(cmd *cobra.Command) deskcmd.Place {
+func (h host) Place(cmd *cobra.Command) deskcmd.Place {
 	p := &deskPlace{app: h.app}
 	p.ledgerFlags.add(cmd)
 	return p
 }
 
-func (h deskHost) Reach(cmd *cobra.Command, p deskcmd.Place) deskcmd.Reach {
+func (h host) Reach(cmd *cobra.Command, p deskcmd.Place) deskcmd.Reach {
 	r := &deskReach{deskPlace: p.(*deskPlace)}
 	r.reachFlags.add(cmd)
 	return r
 }
 
 // By is AGENTIC_BY, or the user's name at this host.
-func (h deskHost) By() string {
+func (h host) By() string {
 	if name, _ := h.lookupEnv("AGENTIC_BY"); name != "" {
 		return name
 	}
@@ -116,27 +117,30 @@ func (r *deskReach) SendCommand(requestID string) string {
 	return r.resumeCommand(requestID, " --send")
 }
 
-// deskOutput is what deskcmd writes to.
-type deskOutput struct{ *app }
+// output is what they write to.
+type output struct{ *app }
 
-func (o deskOutput) JSON() bool { return o.json }
+func (o output) JSON() bool { return o.json }
 
-func (o deskOutput) Print(b []byte) error { return o.print(b) }
+func (o output) Print(b []byte) error { return o.print(b) }
 
-func (o deskOutput) Say(format string, args ...any) { o.say(format, args...) }
+func (o output) Say(format string, args ...any) { o.say(format, args...) }
 
-func (o deskOutput) Terminal() bool { return o.terminal() }
+func (o output) Terminal() bool { return o.terminal() }
 
-func (o deskOutput) Ask(ctx context.Context, shown []byte, question, declined string) error {
+func (o output) Ask(ctx context.Context, shown []byte, question, declined string) error {
 	return o.ask(ctx, shown, question, advice.New("declined", errors.New(declined), "Run it again and answer y if you agree."))
 }
 
-func (o deskOutput) Progress(done, total int) {
+// Progress draws a bar on standard error, over itself.
+func (o output) Progress(done, total int) {
 	if total == 0 {
 		_, _ = fmt.Fprint(o.stderr, "\r\x1b[K") // progress is not worth an error
 		return
 	}
-	o.bar(done, total)
+	const width = 30
+	full := width * done / max(1, total)
+	_, _ = fmt.Fprintf(o.stderr, "\r[%s%s] %d of %d", strings.Repeat("#", full), strings.Repeat(" ", width-full), done, total)
 }
 
 // writeRecord prints a request that prepare has saved: its input was typed here, so it

@@ -96,7 +96,7 @@ func TestDeskKnowsWho(t *testing.T) {
 	a := testApp(&out, &out)
 	for by, want := range map[string]string{"ana": "ana", "": me.Username} {
 		a.lookupEnv = func(string) (string, bool) { return by, by != "" }
-		if got, _, _ := strings.Cut((deskHost{a}).By(), "@"); got != want {
+		if got, _, _ := strings.Cut((host{a}).By(), "@"); got != want {
 			t.Errorf("with AGENTIC_BY=%s it is %q, want %q", by, got, want)
 		}
 	}

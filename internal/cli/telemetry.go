@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net"
 
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/advice"
@@ -68,25 +66,4 @@ func (a *app) ledgerOptions(o place.Options) (place.Options, error) {
 		o.Lost = lost
 	}
 	return o, nil
-}
-
-// pages listens for those who monitor a worker; "" is nobody. fail gets the error of
-// pages that end before ctx does.
-func (a *app) pages(ctx context.Context, address string, ready func(context.Context) error, fail func(error)) (at string, ended <-chan struct{}, err error) {
-	done := make(chan struct{})
-	if address == "" {
-		close(done)
-		return "", done, nil
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return "", nil, advice.New("listen", fmt.Errorf("cannot listen: %w", err), "Give --listen as ADDRESS:PORT of this machine that is free, such as 127.0.0.1:9464.")
-	}
-	go func() {
-		defer close(done)
-		if err := a.telemetry.Serve(ctx, l, ready); err != nil {
-			fail(fmt.Errorf("the pages of --listen ended: %w", err))
-		}
-	}()
-	return l.Addr().String(), done, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/desk"
 	"github.com/agentic-go/agentic/internal/place"
-	"github.com/agentic-go/agentic/reconcile"
 )
 
 // blind is a ledger that cannot read one request.
@@ -76,23 +75,6 @@ func TestReconcileInPart(t *testing.T) {
 		}
 		if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Requests) != 2 || got.Error.Code != "ledger" {
 			t.Errorf("%v: %s", err, out.String())
-		}
-	}
-}
-
-// What another execution has is neither settled nor unknown.
-func TestPassExit(t *testing.T) {
-	for want, kinds := range map[int][]reconcile.Kind{
-		exitOK:      {reconcile.Verified, reconcile.Failed, reconcile.Nothing},
-		exitPending: {reconcile.Verified, reconcile.Held},
-		exitUnknown: {reconcile.StillUnknown, reconcile.Held, reconcile.StillPending},
-	} {
-		var r reconcile.Report
-		for _, k := range kinds {
-			r.Done = append(r.Done, reconcile.Done{Kind: k})
-		}
-		if got := passExit(r); got != want {
-			t.Errorf("%s: exit code %d, want %d", kinds, got, want)
 		}
 	}
 }
