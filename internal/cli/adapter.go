@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/documents"
+	"github.com/agentic-go/agentic/internal/place"
 	"github.com/agentic-go/agentic/internal/scenario"
 )
 
@@ -26,16 +29,38 @@ It reads one JSON object from standard input and prints one receipt:
   test_crash_after_submit  true: exit with 86 and print nothing, after the
                            submission was attempted and before reconciliation
 
+The draft's runner gives no others. A harness that knows more may also give
+
+  action_id                which action of a profile with several
+  test_now                 what the ledger's clock shows during this whole call, for
+                           the creation time and every look at it: RFC 3339 in UTC
+                           with at most microseconds, 2026-09-07T12:00:00.000000Z
+  test_crash_at            exit with 86 at this point instead, if it is reached:
+%s
+
 Called again with the same place and identity, it resumes without another POST.
 Every receipt exits with 0, whatever its outcome; logs go to standard error. The
 documents' own origin is approved, and nothing but loopback is ever reached. Other
 members are ignored.`
 
+// pointsHelp lists the points below one another, four in a line.
+func pointsHelp() string {
+	var lines []string
+	for p := range slices.Chunk(client.Points(), 4) {
+		var names []string
+		for _, n := range p {
+			names = append(names, string(n))
+		}
+		lines = append(lines, strings.Repeat(" ", 27)+strings.Join(names, ", "))
+	}
+	return strings.Join(lines, ",\n")
+}
+
 func (a *app) newAdapter() *cobra.Command {
 	return &cobra.Command{
 		Use:     "adapter",
 		Short:   "The process interface of compatibility runners",
-		Long:    adapterHelp,
+		Long:    fmt.Sprintf(adapterHelp, pointsHelp()),
 		Example: `  agentic adapter < scenario.json`,
 		Args:    arguments(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.adapter(cmd.Context()) },
@@ -55,7 +80,7 @@ func (a *app) adapter(ctx context.Context) error {
 	if err != nil {
 		return advice.New("scenario", fmt.Errorf("standard input is not a scenario: %w", err), help)
 	}
-	plan, err := agentic.Load(s.Profile, s.OpenAPI, "", agentic.Options{AllowLoopback: true})
+	plan, err := agentic.Load(s.Profile, s.OpenAPI, s.Action, agentic.Options{AllowLoopback: true})
 	if err != nil {
 		return scenario.Error(err)
 	}
@@ -69,14 +94,18 @@ func (a *app) adapter(ctx context.Context) error {
 	reach := reachFlags{approve: []string{plan.Origin}, allowLoopback: true}
 	lf := ledgerFlags{path: path, principal: defaultScope, environment: defaultScope}
 	a.ledgerArgs, a.reachArgs = lf.args(), reach.args()
-	l, err := a.openLedger(ctx, path)
+	var o place.Options
+	if !s.Now.IsZero() {
+		o.Clock = func() time.Time { return s.Now }
+	}
+	l, err := a.openAt(ctx, path, o)
 	if err != nil {
 		return err
 	}
 	defer a.closeLedger(l)
 	c, err := a.newClient(l, plan.Origin, nil, &reach, &lf, func(cfg *client.Config) {
 		cfg.KillPoint = func(p client.Point) {
-			if s.Crash && p == client.AfterSubmit {
+			if p == s.CrashAt {
 				os.Exit(exitCrashed)
 			}
 		}

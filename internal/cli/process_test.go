@@ -177,7 +177,9 @@ func TestAdapterRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, stdin, want string }{ // want and a remedy
 		{"nothing", "", "not a scenario"},
 		{"an array", "[]", "it is not a JSON object"},
-		{"several actions", strings.Replace(whole(origin, ""), `"actions": [`, `"actions": [`+other+",", 1), "does not name one"},
+		{"several actions", strings.Replace(whole(origin, ""), `"actions": [`, `"actions": [`+other+",", 1), "the profile has 2 actions"},
+		{"another action", whole(origin, `, "action_id": "\u001b[31m"`), `no action "\x1b[31m"; it has: create-ticket`},
+		{"a time that is none", whole(origin, `, "test_now": "today"`), `"test_now" is not a time`},
 		{"no request ID", strings.Replace(whole(origin, ""), "scenario-1", "?", 1), `"request_id" is "?"`},
 		{"an input without its evidence", strings.Replace(whole(origin, ""), `"subject": "x"`, "", 1), "input: error: The input has no value at /subject"},
 		{"a member given twice", whole(origin, `, "request_id": "scenario-2"`), "duplicate member"},

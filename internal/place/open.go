@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -29,6 +30,10 @@ type Options struct {
 	// Conns is how many connections a database is used with when its URL does not
 	// say (pool_max_conns). Zero is pgx's own number.
 	Conns int
+
+	// Clock is for tests: nil is the machine's clock for a file, and the server's for
+	// a database.
+	Clock func() time.Time
 
 	Logger *slog.Logger // nil discards
 	Lost   func(n int)  // postgres.LedgerConfig.Lost
@@ -68,7 +73,7 @@ func (p Place) Open(ctx context.Context, o Options) (*Ledger, error) {
 	if o.MustExist && p.absent() {
 		return nil, p.noLedger()
 	}
-	l, err := sqlite.Open(ctx, sqlite.Config{Path: p.path, ReadOnly: o.ReadOnly, Logger: o.Logger})
+	l, err := sqlite.Open(ctx, sqlite.Config{Path: p.path, ReadOnly: o.ReadOnly, Clock: o.Clock, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +96,7 @@ func (p Place) openPostgres(ctx context.Context, o Options) (_ *Ledger, err erro
 			pool.Close()
 		}
 	}()
-	c := postgres.LedgerConfig{Pool: pool, Schema: p.schema, Logger: o.Logger, Lost: o.Lost}
+	c := postgres.LedgerConfig{Pool: pool, Schema: p.schema, Clock: o.Clock, Logger: o.Logger, Lost: o.Lost}
 	queued := false
 	if !o.ReadOnly {
 		if queued, err = fleet.Migrated(ctx, pool, p.schema); err != nil {

@@ -8,7 +8,10 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
@@ -26,8 +29,14 @@ type Scenario struct {
 	Input            []byte // the same
 	RequestID        string
 	Ledger           string // a file, or a folder that exists
-	Crash            bool   // after the submission was attempted
+
+	Action  string       // of the profile; "" is its only one
+	CrashAt client.Point // where the process has to end; "" is nowhere
+	Now     time.Time    // the ledger's clock, UTC; zero is the real one
 }
+
+// instant is RFC 3339 in UTC with at most microseconds, which is what a ledger keeps.
+var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$`)
 
 // Parse reads one JSON object. Its error quotes nothing of what it was given but the
 // names of members that this package knows.
@@ -55,13 +64,46 @@ func Parse(data []byte) (s Scenario, err error) {
 	s.Input = member("input", strictjson.Object).Compact()
 	s.RequestID, _ = member("request_id", strictjson.String).Text()
 	s.Ledger, _ = member("ledger_path", strictjson.String).Text()
-	if _, given := root.Member("test_crash_after_submit"); given {
-		s.Crash = member("test_crash_after_submit", strictjson.Bool).Truth()
+	// These may be left out, and mean something when they are there.
+	optional := func(name string, kind strictjson.Kind) (v strictjson.Value, given bool) {
+		if _, given = root.Member(name); given && err == nil {
+			v = member(name, kind)
+		}
+		return v, given && err == nil
+	}
+	if v, given := optional("test_crash_after_submit", strictjson.Bool); given && v.Truth() {
+		s.CrashAt = client.AfterSubmit
+	}
+	if v, given := optional("test_crash_at", strictjson.String); given {
+		name, _ := v.Text()
+		switch {
+		case s.CrashAt != "":
+			err = errors.New(`its members "test_crash_after_submit" and "test_crash_at" both ask for a crash`)
+		case !slices.Contains(client.Points(), client.Point(name)):
+			err = errors.New(`its member "test_crash_at" names no point`)
+		}
+		s.CrashAt = client.Point(name)
+	}
+	if v, given := optional("action_id", strictjson.String); given {
+		if s.Action, _ = v.Text(); s.Action == "" {
+			err = errors.New(`its member "action_id" may not be empty`)
+		}
+	}
+	if v, given := optional("test_now", strictjson.String); given {
+		text, _ := v.Text()
+		at, bad := time.Parse(time.RFC3339, text)
+		if bad != nil || !instant.MatchString(text) || at.Year() < 1970 {
+			err = errors.New(`its member "test_now" is not a time from 1970 on in UTC with at most microseconds, such as 2026-09-07T12:00:00.000000Z`)
+		}
+		s.Now = at
 	}
 	if err == nil && (s.RequestID == "" || s.Ledger == "") {
 		err = errors.New(`its members "request_id" and "ledger_path" may not be empty`)
 	}
-	return s, err
+	if err != nil {
+		return Scenario{}, err
+	}
+	return s, nil
 }
 
 // Error is an error in the words of a scenario, which has members and no
@@ -75,7 +117,10 @@ func Error(err error) error {
 		return &agentic.InputError{Diagnostics: withoutLines(e.Diagnostics)}
 	}
 	if e, ok := errors.AsType[*agentic.UnknownActionError](err); ok {
-		return advice.New("scenario", fmt.Errorf("the profile has %d actions", len(e.Known)), "A scenario does not name one, so its profile has to have one action.")
+		if e.Action != "" {
+			return advice.New("scenario", errors.New(`the profile has no action "`+e.Action+`"; it has: `+strings.Join(e.Known, ", ")), `Name one of them as "action_id".`)
+		}
+		return advice.New("scenario", fmt.Errorf("the profile has %d actions", len(e.Known)), `Name one of them as "action_id".`)
 	}
 	if e, ok := errors.AsType[*client.RequestIDError](err); ok {
 		return advice.New("scenario", errors.New(`"request_id" is "`+e.RequestID+`"`), "Give 8 to 128 characters of A-Z, a-z, 0-9, _ and -.")
