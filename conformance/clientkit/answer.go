@@ -1,0 +1,90 @@
+package clientkit
+
+import (
+	"bufio"
+	"io"
+	"log"
+	"net"
+	"net/http"
+)
+
+// recorded takes down what a service answers before it goes over the wire.
+type recorded struct {
+	judge   *judge
+	arrival *arrival
+	under   http.ResponseWriter
+}
+
+func (w *recorded) Header() http.Header { return w.under.Header() }
+
+func (w *recorded) WriteHeader(code int) {
+	if code >= 200 || code == http.StatusSwitchingProtocols {
+		w.begin(code)
+	}
+	w.under.WriteHeader(code)
+}
+
+func (w *recorded) begin(code int) {
+	w.judge.mu.Lock()
+	defer w.judge.mu.Unlock()
+	if a := &w.arrival.answer; a.code == 0 {
+		a.code, a.header = code, w.under.Header().Clone()
+	}
+}
+
+func (w *recorded) Write(p []byte) (int, error) {
+	w.begin(http.StatusOK)
+	w.judge.mu.Lock()
+	a := &w.arrival.answer
+	a.body = append(a.body, p[:min(len(p), maxBody-len(a.body))]...)
+	w.judge.mu.Unlock()
+	return w.under.Write(p)
+}
+
+func (w *recorded) Flush() { _ = http.NewResponseController(w.under).Flush() }
+
+// Hijack gives the connection away; what is written to it is not taken down.
+func (w *recorded) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.judge.mu.Lock()
+	w.arrival.answer.hijacked = true
+	w.judge.mu.Unlock()
+	return http.NewResponseController(w.under).Hijack()
+}
+
+func (w *recorded) Unwrap() http.ResponseWriter { return w.under }
+
+// buffer keeps an answer back.
+type buffer struct {
+	header http.Header
+	code   int
+	body   []byte
+}
+
+func newBuffer() *buffer { return &buffer{header: http.Header{}} }
+
+func (b *buffer) Header() http.Header { return b.header }
+
+func (b *buffer) WriteHeader(code int) {
+	if b.code == 0 {
+		b.code = code
+	}
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.WriteHeader(http.StatusOK)
+	b.body = append(b.body, p...)
+	return len(p), nil
+}
+
+func (b *buffer) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, errNoHijack }
+
+func (b *buffer) copyTo(w http.ResponseWriter) {
+	for name, values := range b.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(max(b.code, http.StatusOK))
+	_, _ = w.Write(b.body)
+}
+
+// quiet is the log of a server whose clients are killed.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -1,0 +1,324 @@
+package clientkit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/conformance"
+	"github.com/agentic-go/agentic/internal/strictjson"
+)
+
+// What the standard expectations are called. A failed check is told by them.
+const (
+	whatTime      = "end within its time"
+	whatExit      = "exit code"
+	whatStdout    = "standard output"
+	whatRequestID = "request_id"
+	whatAction    = "action_id"
+	whatOrigin    = "origin"
+	whatOutcome   = "outcome"
+	whatStatus    = "status read that says so"
+	whatRead      = "resource read before succeeded"
+	whatEvidence  = "evidence in the resource that was read"
+	whatResource  = "resource_id"
+	whatURL       = "evidence.url"
+	whatEvID      = "evidence.resource_id"
+	whatEvRequest = "evidence.request_id"
+	whatState     = "evidence.state"
+	whatMatched   = "evidence.matched"
+	whatPosts     = "POSTs"
+	whatSubmitted = "path of the POST"
+	whatKey       = "Idempotency-Key"
+	whatMedia     = "Content-Type"
+	whatBody      = "body of the POST"
+	whatFollowed  = "redirects followed"
+	whatElsewhere = "requests elsewhere"
+	whatChecks    = "status reads of one call"
+	whatReads     = "resource reads of one call"
+	whatTickets   = "tickets"
+	whatReached   = "the place of the interruption"
+)
+
+// finished takes down what a call has to hold that submits, alone in its trial, and ends
+// with a receipt of one of the outcomes.
+func (t *trial) finished(rep reply, want ...agentic.Outcome) {
+	t.received(rep, want...)
+	t.sent(rep.ask, 1)
+}
+
+// received is finished without the submission: for a call that resumes.
+func (t *trial) received(rep reply, want ...agentic.Outcome) {
+	t.bounded(rep)
+	if t.printed(rep) {
+		t.means(rep, want...)
+	}
+}
+
+// printed: exit 0 and exactly one receipt, whatever its outcome (limits.md).
+func (t *trial) printed(rep reply) bool {
+	t.Expect(whatTime, !rep.late, "within "+t.limit.String(), "still running then")
+	conformance.Equal(t.Recorder, whatExit, 0, rep.exit)
+	found := rep.wrong
+	if rep.receipt != nil {
+		found = "that"
+	}
+	return t.Expect(whatStdout, rep.receipt != nil, "one valid receipt and nothing else", found)
+}
+
+// means: the receipt is of this request, and the judge knows it to be true.
+func (t *trial) means(rep reply, want ...agentic.Outcome) {
+	r := rep.receipt
+	conformance.Equal(t.Recorder, whatRequestID, rep.ask.requestID, r.RequestID)
+	conformance.Equal(t.Recorder, whatAction, t.plan.Action.ID, r.ActionID)
+	conformance.Equal(t.Recorder, whatOrigin, t.plan.Origin, r.Origin)
+	t.Expect(whatOutcome, slices.Contains(want, r.Outcome), joined(want), string(r.Outcome)+": "+r.Reason)
+	t.truth(rep.ask.requestID, r)
+}
+
+// truth takes down whether the answers that were served let a client come to the
+// receipt. Nothing can be wrong with unknown.
+func (t *trial) truth(requestID string, r *agentic.Receipt) {
+	k := t.known(requestID)
+	switch r.Outcome {
+	case agentic.Failed:
+		t.Expect(whatStatus, k.failed, "a status answer of failed", k.last)
+	case agentic.Pending:
+		t.Expect(whatStatus, k.pending, "a status answer of pending", k.last)
+	case agentic.Succeeded:
+		t.Expect(whatStatus, k.succeeded, "a status answer of succeeded", "the client reports succeeded; "+k.last)
+		if !t.Expect(whatRead, k.read, "a GET of the resource", "the client reports succeeded but never read the resource") ||
+			!t.Expect(whatEvidence, len(k.evidence) > 0, "a resource that is the result of this request",
+				"the client reports succeeded, and what it read is no evidence: "+k.reason) {
+			return
+		}
+		t.evidence(r, k)
+	}
+}
+
+// evidence compares the receipt's with what was served.
+func (t *trial) evidence(r *agentic.Receipt, k knowledge) {
+	e, have := k.evidence[0], r.Evidence
+	for _, each := range k.evidence { // the one that the receipt is about, or the first
+		if each.ResourceID == have.ResourceID && each.State == have.State {
+			e = each
+		}
+	}
+	conformance.Equal(t.Recorder, whatResource, e.ResourceID, *r.ResourceID)
+	t.Expect(whatURL, slices.Contains(k.urls, have.URL) || have.URL == e.URL, e.URL, have.URL)
+	conformance.Equal(t.Recorder, whatEvID, e.ResourceID, have.ResourceID)
+	conformance.Equal(t.Recorder, whatEvRequest, e.RequestID, have.RequestID)
+	conformance.Equal(t.Recorder, whatState, e.State, have.State)
+	missing := slices.ContainsFunc(e.Matched, func(p agentic.Pair) bool { return !slices.Contains(have.Matched, p) })
+	added := slices.ContainsFunc(have.Matched, func(p agentic.Pair) bool { return !slices.Contains(e.Matched, p) })
+	t.Expect(whatMatched, !missing && !added, fmt.Sprint(e.Matched), fmt.Sprint(have.Matched))
+}
+
+// knowledge is what the answers to the requests so far let a client say of one request.
+type knowledge struct {
+	succeeded, failed, pending bool
+	read                       bool   // a resource, with any answer
+	last                       string // what the last status answer was
+	reason                     string // why the last resource read was no evidence
+	evidence                   []agentic.ReceiptEvidence
+	urls                       []string // of resource reads, as they were sent
+}
+
+func (t *trial) known(requestID string) knowledge {
+	k := knowledge{last: "the status was never asked for"}
+	named := map[string]bool{} // resources that a status answer named
+	in, inputErr := t.plan.CheckInput(t.input)
+	for _, a := range t.judge.record() {
+		switch {
+		case a.op == status && a.id == requestID:
+			d := agentic.DecideStatus(requestID, a.answer.asAnswer())
+			k.last = "the last status answer: " + d.Reason
+			if !d.Usable {
+				continue
+			}
+			k.last = "the last status answer was " + string(d.Outcome)
+			switch d.Outcome {
+			case agentic.Succeeded:
+				k.succeeded, named[d.ResourceID] = true, true
+			case agentic.Failed:
+				k.failed = true
+			case agentic.Pending:
+				k.pending = true
+			}
+		case a.op == resource:
+			k.read = true
+			k.urls = append(k.urls, t.plan.Origin+a.path)
+			if inputErr != nil {
+				continue
+			}
+			if d := t.plan.DecideResource(requestID, a.id, in, a.answer.asAnswer()); !d.Verified {
+				k.reason = d.Reason
+			} else if named[a.id] {
+				k.evidence = append(k.evidence, *d.Evidence)
+			} else {
+				k.reason = "no status answer named this resource"
+			}
+		}
+	}
+	return k
+}
+
+// sent: so many POSTs in the whole trial, each of the ask's own, and no request to where
+// none belongs.
+func (t *trial) sent(a ask, posts int) {
+	record := t.judge.record()
+	n, redirected, elsewhere := 0, []string{}, []string{}
+	locations := map[string]bool{}
+	for _, r := range record {
+		if r.method == http.MethodPost {
+			n++
+			t.post(a, r)
+		}
+		where := r.method + " " + r.path
+		switch {
+		case locations[r.path] || locations[t.judge.origin+r.path]:
+			redirected = append(redirected, where)
+		case r.op == other && !(r.method == http.MethodGet && slices.Contains(documents, r.path)):
+			elsewhere = append(elsewhere, where)
+		}
+		if r.answer.code >= 300 && r.answer.code < 400 {
+			locations[r.answer.header.Get("Location")] = true
+		}
+	}
+	conformance.Equal(t.Recorder, whatPosts, posts, n)
+	t.Expect(whatFollowed, len(redirected) == 0, "none", listed(redirected))
+	t.Expect(whatElsewhere, len(elsewhere) == 0, "none", listed(elsewhere))
+}
+
+// documents may be read by anybody.
+var documents = []string{"/agentic.json", "/openapi.json", "/health"}
+
+// post: one POST as the binding has it (section 4).
+func (t *trial) post(a ask, r arrival) {
+	conformance.Equal(t.Recorder, whatSubmitted, t.judge.paths.submit, r.path)
+	if !r.whole {
+		return // it was interrupted
+	}
+	conformance.Equal(t.Recorder, whatKey, a.requestID, strings.Join(r.header.Values("Idempotency-Key"), ", "))
+	media, _, _ := strings.Cut(r.header.Get("Content-Type"), ";")
+	conformance.Equal(t.Recorder, whatMedia, "application/json", strings.ToLower(strings.TrimSpace(media)))
+	want, err := strictjson.Parse(a.input)
+	have, err2 := strictjson.Parse(r.body)
+	same := err == nil && err2 == nil && strictjson.Equal(want, have) && len(have.Compact()) <= agentic.MaxInputBytes
+	t.Expect(whatBody, same, string(a.input), string(r.body))
+}
+
+// bounded: one execution checks the status at most maxChecks times, and reads no more
+// resources than that (sections 3 and 6.8).
+func (t *trial) bounded(reps ...reply) {
+	checks, reads := 0, 0
+	record := t.judge.record()
+	for _, a := range record[reps[0].from:reps[len(reps)-1].to] {
+		switch a.op {
+		case status:
+			checks++
+		case resource:
+			reads++
+		}
+	}
+	most := len(reps) * t.plan.Action.Recovery.MaxChecks
+	t.Expect(whatChecks, checks <= most, fmt.Sprint("at most ", most), fmt.Sprint(checks))
+	t.Expect(whatReads, reads <= most, fmt.Sprint("at most ", most), fmt.Sprint(reads))
+}
+
+// tickets: what the service of trial.ticket holds in the end.
+func (t *trial) tickets(ctx context.Context, want int) {
+	state, err := t.service.State(ctx)
+	if err != nil {
+		t.Expect(whatTickets, false, fmt.Sprint(want), err.Error())
+		return
+	}
+	conformance.Equal(t.Recorder, whatTickets, want, state.Tickets)
+}
+
+// exchange is an arrival for the report, without what could be a credential.
+func (a arrival) exchange() conformance.Exchange {
+	e := conformance.Exchange{
+		Request: a.method + " " + a.path + lines(a.header) + "\n\n" + oneLine(a.body),
+		Note:    fmt.Sprintf("connection %d", a.conn),
+	}
+	switch {
+	case a.answer.hijacked:
+		e.Note += "; the connection was taken over by the check"
+	case a.answer.code != 0:
+		e.Response = fmt.Sprint(a.answer.code, lines(a.answer.header), "\n\n", oneLine(a.answer.body))
+	default:
+		e.Note += "; it was not answered"
+	}
+	return e
+}
+
+// secret are headers whose values are not for a report.
+var secret = []string{"Authorization", "Cookie", "Proxy-Authorization", "Set-Cookie"}
+
+func lines(h http.Header) string {
+	var b strings.Builder
+	names := make([]string, 0, len(h))
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, value := range h[name] {
+			if slices.Contains(secret, name) {
+				value = "[redacted]"
+			}
+			b.WriteString("\n" + name + ": " + oneLine([]byte(value)))
+		}
+	}
+	return b.String()
+}
+
+// oneLine is the beginning of a text, short enough for a note.
+func oneLine(text []byte) string {
+	const most = 1000
+	if len(text) > most {
+		return string(text[:most]) + fmt.Sprintf("… (%d bytes)", len(text))
+	}
+	return string(bytes.TrimSpace(text))
+}
+
+func joined(outcomes []agentic.Outcome) string {
+	words := make([]string, len(outcomes))
+	for i, o := range outcomes {
+		words[i] = string(o)
+	}
+	return strings.Join(words, " or ")
+}
+
+func listed(all []string) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}
+
+func withOrigin(profile, origin string) string {
+	return strings.ReplaceAll(profile, "{origin}", origin)
+}
+
+// counter counts by operation.
+type counter struct {
+	mu sync.Mutex
+	n  map[operation]int
+}
+
+func (c *counter) next(op operation) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[operation]int{}
+	}
+	c.n[op]++
+	return c.n[op]
+}

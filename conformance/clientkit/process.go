@@ -1,0 +1,140 @@
+package clientkit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of what is kept of one call of a client.
+const (
+	maxStdout = 1 << 20
+	maxStderr = 16 << 10
+)
+
+// afterKill is how long the pipes of a client that was killed may stay open: whoever
+// left its process group may hold them.
+const afterKill = 2 * time.Second
+
+// program is a client that can be started.
+type program struct {
+	path string // absolute
+	args []string
+	dir  string   // the working folder
+	env  []string // all of it
+}
+
+// find looks up the program of a command: a name on the PATH, a path with a slash from
+// dir.
+func find(command []string, dir string) (program, error) {
+	if len(command) == 0 {
+		return program{}, errors.New("the command names no program")
+	}
+	dir, err := filepath.Abs(dir) // of "" the current folder
+	if err != nil {
+		return program{}, err
+	}
+	name := command[0]
+	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return program{}, fmt.Errorf("the client's program: %w", err)
+	}
+	p := program{path: path, args: command[1:], dir: dir}
+	for _, v := range append([]string{"PATH", "HOME", "TMPDIR"}, systemVariables...) {
+		if value, ok := os.LookupEnv(v); ok {
+			p.env = append(p.env, v+"="+value)
+		}
+	}
+	return p, nil
+}
+
+// ended is how a process ended.
+type ended struct {
+	exit     int // -1 when a signal ended it
+	stdout   []byte
+	overflow bool // there was more on standard output than is kept
+	stderr   string
+	killed   bool // by the kit, because it was to be
+	late     bool // by the kit, because its time was over
+}
+
+// run starts the program, gives it stdin and waits for its end. It is killed, with all
+// that it started, when kill is closed or the time is over. The error is the kit's own:
+// the program could not be started, or ctx ended.
+func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, kill <-chan struct{}) (ended, error) {
+	running, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	cmd := exec.CommandContext(running, p.path, p.args...)
+	cmd.Dir, cmd.Env = p.dir, p.env
+	cmd.Stdin = bytes.NewReader(stdin)
+	out, log := &limited{limit: maxStdout}, &limited{limit: maxStderr}
+	cmd.Stdout, cmd.Stderr = out, log
+	cmd.WaitDelay = afterKill
+	ownGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return ended{}, fmt.Errorf("the client could not be started: %w", err)
+	}
+	done, watched := make(chan struct{}), make(chan bool)
+	go func() {
+		select {
+		case <-kill: // never, when it is nil
+			stop()
+			watched <- true
+		case <-done:
+			watched <- false
+		}
+	}()
+	_ = cmd.Wait() // what a client does wrong is in its state and its output
+	close(done)
+	e := ended{exit: cmd.ProcessState.ExitCode(), stdout: out.bytes(), stderr: string(log.bytes())}
+	_, e.overflow = out.state()
+	e.killed = <-watched
+	if ctx.Err() != nil {
+		return e, ctx.Err()
+	}
+	e.late = !e.killed && running.Err() != nil
+	return e, nil
+}
+
+// limited keeps the beginning of what is written to it and drops the rest.
+type limited struct {
+	mu    sync.Mutex
+	limit int
+	kept  []byte
+	more  bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := min(len(p), l.limit-len(l.kept))
+	l.kept = append(l.kept, p[:n]...)
+	l.more = l.more || n < len(p)
+	return len(p), nil
+}
+
+func (l *limited) state() (kept []byte, more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.kept), l.more
+}
+
+func (l *limited) bytes() []byte {
+	kept, _ := l.state()
+	return kept
+}

@@ -1,0 +1,24 @@
+//go:build unix
+
+package clientkit
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// systemVariables are passed on beside PATH, HOME and TMPDIR.
+var systemVariables []string
+
+// ownGroup has the program and what it starts killed together.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error {
+		// The leader is not yet waited for, so the group is still its own.
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err == syscall.ESRCH {
+			return os.ErrProcessDone
+		}
+		return nil
+	}
+}

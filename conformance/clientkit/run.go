@@ -1,0 +1,123 @@
+package clientkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/agentic-go/agentic/conformance"
+)
+
+// DefaultTimeout bounds one call of a client: the example profile allows a little over
+// twenty seconds of waiting.
+const DefaultTimeout = 30 * time.Second
+
+// Config says what to run against which client. Only Adapter is required.
+type Config struct {
+	Adapter Adapter
+	// Dir is the folder of the adapter's file: a relative program with a slash in it
+	// is looked up from there, and the client runs there. "" is the current folder.
+	Dir string
+	// Match has patterns (path.Match) of IDs or groups of checks; none is all.
+	Match    []string
+	Repeat   int           // each check so often; 0 is 1
+	Parallel int           // so many checks at once; 0 is 1
+	Seed     uint64        // of what the kit chooses: the request IDs
+	Timeout  time.Duration // of one call of the client; 0 is DefaultTimeout
+	Tool     conformance.Tool
+	Progress func(done, total int, last conformance.Result)
+}
+
+// most is how many calls of the client one check makes, with time to spare.
+const most = 6
+
+// Run tries the client and reports what was observed. The error says that nothing could
+// be tried: a bad adapter, a program that is not there, a pattern that fits no check,
+// or the end of ctx.
+func Run(ctx context.Context, c Config) (*conformance.Report, error) {
+	if err := c.Adapter.check(); err != nil {
+		return nil, fmt.Errorf("clientkit: adapter: %w", err)
+	}
+	client, err := find(c.Adapter.Command, c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("clientkit: %w", err)
+	}
+	chosen, err := choose(catalog(), c.Match)
+	if err != nil {
+		return nil, fmt.Errorf("clientkit: %w", err)
+	}
+	limit := c.Timeout
+	if limit <= 0 {
+		limit = DefaultTimeout
+	}
+	cases := make([]conformance.Case, len(chosen))
+	for i, s := range chosen {
+		cases[i] = s.against(c.Adapter, client, limit)
+	}
+	return conformance.Run(ctx, conformance.Client,
+		conformance.Subject{Name: c.Adapter.Name, Authorship: c.Adapter.Authorship}, c.Tool, cases,
+		conformance.Options{Repeat: c.Repeat, Parallel: c.Parallel, Seed: c.Seed, Timeout: most*limit + time.Minute, Progress: c.Progress})
+}
+
+// Checks lists all checks in the order of a run.
+func Checks() []conformance.Info {
+	all := catalog()
+	infos := make([]conformance.Info, len(all))
+	for i, s := range all {
+		infos[i] = s.Info
+	}
+	return infos
+}
+
+// against makes the scenario a case for one client.
+func (s scenario) against(a Adapter, client program, limit time.Duration) conformance.Case {
+	return conformance.Case{Info: s.Info, Run: func(ctx context.Context, r *conformance.Recorder) error {
+		if s.feature != "" && !a.knows(s.feature) {
+			r.NotExercised(fmt.Sprintf("The client's clock cannot be set from outside. "+
+				"An adapter that takes the member %s and lists it in its features would show it.", s.feature))
+			return nil
+		}
+		t, err := newTrial(r, client, limit)
+		if err != nil {
+			return err
+		}
+		defer t.close()
+		r.Hint(s.Asks)
+		return s.run(ctx, t)
+	}}
+}
+
+// choose takes what fits one of the patterns.
+func choose(all []scenario, patterns []string) ([]scenario, error) {
+	if len(patterns) == 0 {
+		return all, nil
+	}
+	var chosen []scenario
+	used := make([]bool, len(patterns))
+	for _, s := range all {
+		fits := false
+		for i, p := range patterns {
+			id, err := path.Match(p, s.ID)
+			if err != nil {
+				return nil, fmt.Errorf("the pattern %q: %w", p, err)
+			}
+			group, _ := path.Match(p, s.Group)
+			used[i] = used[i] || id || group
+			fits = fits || id || group
+		}
+		if fits {
+			chosen = append(chosen, s)
+		}
+	}
+	for i, ok := range used {
+		if !ok {
+			return nil, fmt.Errorf("no check fits the pattern %q", patterns[i])
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("there is no check to run")
+	}
+	return chosen, nil
+}
