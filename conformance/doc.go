@@ -5,7 +5,9 @@
 // never certifies anything: structural validity, binding validity, behaviour and
 // adoption are separate claims.
 //
-// Package clientkit checks a client as a process, package servicekit a live service.
-// Not the job of this package: talking to either. It imports package agentic and
-// internal/escape.
+// Package clientkit checks a client as a process, package servicekit a live service;
+// both give a Report, which has writers for people (text, HTML), for programs (JSON,
+// described by ReportSchema) and for CI (JUnit). A Baseline keeps known failures apart.
+// Not the job of this package: talking to either. It imports package agentic,
+// internal/escape and internal/strictjson.
 package conformance
