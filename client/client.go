@@ -62,6 +62,11 @@ type Config struct {
 	// KillPoint is for tests that kill the process between two effects. It is
 	// nil in production.
 	KillPoint func(Point)
+
+	// Sleep is for tests with a time of their own. It makes the pause between two status
+	// checks (section 3, checkDelayMs): it returns nil after d, or the error of ctx as soon as
+	// that has ended, also when d is zero. Nil is a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 // maxScopeBytes bounds each part of a Scope.
@@ -95,6 +100,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.KillPoint == nil {
 		cfg.KillPoint = func(Point) {}
+	}
+	if cfg.Sleep == nil {
+		cfg.Sleep = sleep
 	}
 	return cfg
 }

@@ -118,7 +118,7 @@ func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 	claimed := false // the service said succeeded, and it could not be verified
 	for n := 1; n <= r.MaxChecks; n++ {
 		if n > 1 {
-			if err := sleep(ctx, r.CheckDelay); err != nil {
+			if err := x.cfg.Sleep(ctx, r.CheckDelay); err != nil {
 				return v, err
 			}
 		}
