@@ -16,6 +16,7 @@ export CGO_ENABLED := 0
 PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 FUZZTIME ?= 10s
+FUZZJOBS ?= 1
 BENCH ?= .
 BENCHTIME ?= 1s
 PEERS ?=
@@ -99,13 +100,10 @@ proof: postgres-programs ## kill a publisher 1000 times, and try 10000 requests 
 	AGENTIC_PROOF_REQUESTS=10000 $(GO) test -count=1 -timeout 45m -v -run '^TestFleet$$' ./internal/proof/hosts
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME each (default 10s)
+fuzz: ## run every fuzz target for FUZZTIME each (default 10s), FUZZJOBS of them at once
 	@$(call find_tests,Fuzz) | while read -r file; do \
-		sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' "$$file" | while read -r name; do \
-			echo "== $$name in $${file%/*}"; \
-			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null; \
-		done; \
-	done
+		sed -nE "s|^func (Fuzz[A-Za-z0-9_]+)\(.*|$${file%/*} \1|p" "$$file"; \
+	done | GO='$(GO)' FUZZTIME=$(FUZZTIME) FUZZJOBS=$(FUZZJOBS) xargs -P $(FUZZJOBS) -L 1 .ci/fuzz
 
 .PHONY: bench
 bench: postgres-programs ## run the benchmarks, one package at a time (BENCH=regexp BENCHTIME=1s)
