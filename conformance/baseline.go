@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -94,16 +95,33 @@ func (r *Report) Apply(b Baseline) {
 	r.count()
 }
 
-// Baseline is one that expects what failed here: for the reason that it was expected
-// already, or Unexplained.
-func (r *Report) Baseline() Baseline {
+// Baseline is one that expects what failed here: for the reason that known has, or
+// Unexplained. An entry of known stays when its check was not run or could not be
+// tried, and goes when it passed.
+func (r *Report) Baseline(known Baseline) Baseline {
+	reasons := map[string]string{}
+	for _, e := range known.Expected {
+		reasons[e.Check] = e.Reason
+	}
 	b := Baseline{Subject: r.Subject.Name, Expected: []ExpectedFailure{}}
 	for _, c := range r.Checks {
+		reason, ok := reasons[c.ID]
+		delete(reasons, c.ID)
 		switch c.Status {
-		case Failed, Flaky:
-			b.Expected = append(b.Expected, ExpectedFailure{c.ID, Unexplained})
-		case Expected:
-			b.Expected = append(b.Expected, ExpectedFailure{c.ID, c.Reason})
+		case Passed, Unexpected:
+			continue
+		case Failed, Flaky, Expected:
+			if !ok {
+				reason, ok = cmp.Or(c.Reason, Unexplained), true
+			}
+		}
+		if ok {
+			b.Expected = append(b.Expected, ExpectedFailure{c.ID, reason})
+		}
+	}
+	for _, e := range known.Expected {
+		if reason, ok := reasons[e.Check]; ok {
+			b.Expected = append(b.Expected, ExpectedFailure{e.Check, reason})
 		}
 	}
 	return b

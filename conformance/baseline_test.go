@@ -72,11 +72,15 @@ func TestApply(t *testing.T) {
 	}
 
 	// A new baseline keeps the reasons that there are, and drops what passes.
-	next := r.Baseline()
+	next := r.Baseline(b)
 	if diff := cmp.Diff(Baseline{"theirs", []ExpectedFailure{
 		{"in-failed", "because"}, {"out-failed", Unexplained}, {"in-flaky", "because"}, {"out-flaky", Unexplained},
+		{"in-not-exercised", "because"}, {"in-error", "because"}, {"not-run", "r"},
 	}}, next); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(next.Expected[:4], r.Baseline(Baseline{}).Expected); diff != "" {
+		t.Errorf("without the old one (-want +got):\n%s", diff)
 	}
 	back, err := ParseBaseline([]byte(written(t, next.Write)))
 	if diff := cmp.Diff(next, back); err != nil || diff != "" {

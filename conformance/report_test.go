@@ -317,7 +317,7 @@ func TestJUnit(t *testing.T) {
 // A writer whose place is full says so.
 func TestWritersTellErrors(t *testing.T) {
 	r := every("x")
-	for name, write := range map[string]func(io.Writer) error{"text": r.WriteText, "JSON": r.WriteJSON, "JUnit": r.WriteJUnit, "HTML": r.WriteHTML, "baseline": r.Baseline().Write} {
+	for name, write := range map[string]func(io.Writer) error{"text": r.WriteText, "JSON": r.WriteJSON, "JUnit": r.WriteJUnit, "HTML": r.WriteHTML, "baseline": r.Baseline(Baseline{}).Write} {
 		if err := write(full{}); err != io.ErrShortWrite {
 			t.Errorf("%s: %v", name, err)
 		}
