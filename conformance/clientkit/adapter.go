@@ -3,7 +3,9 @@ package clientkit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/agentic-go/agentic/internal/strictjson"
 )
@@ -17,6 +19,16 @@ const (
 // FeatureTestNow is the feature of a client that takes test_now, an RFC 3339 time in
 // UTC with microseconds, as its ledger's clock for the whole of that call.
 const FeatureTestNow = "test_now"
+
+// FeatureActionID is the feature of a client that takes action_id, the action of a profile
+// that has several.
+const FeatureActionID = "action_id"
+
+// features are all of them, each with what a client without it leaves untried.
+var features = map[string]string{
+	FeatureTestNow:  "The client's clock cannot be set from outside.",
+	FeatureActionID: "The interface of the draft's runner names no action, so a profile with several cannot be given to the client.",
+}
 
 // MaxAdapterBytes is the most that ParseAdapter reads.
 const MaxAdapterBytes = 16 << 10
@@ -82,8 +94,8 @@ func (a Adapter) check() error {
 		return errors.New("command names no program")
 	}
 	for _, f := range a.Features {
-		if f != FeatureTestNow {
-			return fmt.Errorf("there is no feature %q; there is %s", f, FeatureTestNow)
+		if features[f] == "" {
+			return fmt.Errorf("there is no feature %q; there are %s", f, strings.Join(slices.Sorted(maps.Keys(features)), " and "))
 		}
 	}
 	return nil

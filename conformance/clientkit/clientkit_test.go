@@ -46,7 +46,7 @@ func honest(t *testing.T) Adapter {
 	if built.err != nil {
 		t.Fatal(built.err, built.out)
 	}
-	return Adapter{Name: "agentic-go", Authorship: AuthorshipProject, Command: []string{built.path, "adapter"}, Features: []string{FeatureTestNow}}
+	return Adapter{Name: "agentic-go", Authorship: AuthorshipProject, Command: []string{built.path, "adapter"}, Features: []string{FeatureTestNow, FeatureActionID}}
 }
 
 func run(t *testing.T, c Config) *conformance.Report {

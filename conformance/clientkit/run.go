@@ -1,6 +1,7 @@
 package clientkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,8 +76,8 @@ func Checks() []conformance.Info {
 func (s scenario) against(a Adapter, client program, limit time.Duration) conformance.Case {
 	return conformance.Case{Info: s.Info, Run: func(ctx context.Context, r *conformance.Recorder) error {
 		if s.feature != "" && !a.knows(s.feature) {
-			r.NotExercised(fmt.Sprintf("The client's clock cannot be set from outside. "+
-				"An adapter that takes the member %s and lists it in its features would show it.", s.feature))
+			r.NotExercised(fmt.Sprintf("%s An adapter that takes the member %s and lists it in its features would show it.",
+				features[s.feature], s.feature))
 			return nil
 		}
 		t, err := newTrial(r, client, limit)
@@ -84,7 +85,7 @@ func (s scenario) against(a Adapter, client program, limit time.Duration) confor
 			return err
 		}
 		defer t.close()
-		r.Hint(s.Asks)
+		r.Hint(cmp.Or(s.hint, s.Asks))
 		return s.run(ctx, t)
 	}}
 }

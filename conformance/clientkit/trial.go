@@ -21,6 +21,7 @@ import (
 type scenario struct {
 	conformance.Info
 	feature string // of the adapter, without which it is not exercised
+	hint    string // of a failure, where to look; "" is Asks
 	run     func(context.Context, *trial) error
 }
 
@@ -176,6 +177,7 @@ func (t *trial) stranger() (*judge, error) {
 type ask struct {
 	profile, openapi, input []byte
 	requestID               string
+	action                  string    // action_id; "": not given
 	crash                   bool      // test_crash_after_submit
 	now                     time.Time // test_now; zero: the client's own clock
 	kill                    *gate     // the client is killed when something stands at it
@@ -193,6 +195,9 @@ func (a ask) encode(ledger string) []byte {
 	b = append(append(b, `,"request_id":`...), strictjson.Quote(a.requestID)...)
 	b = append(append(b, `,"input":`...), a.input...)
 	b = append(append(b, `,"ledger_path":`...), strictjson.Quote(ledger)...)
+	if a.action != "" {
+		b = append(append(b, `,"action_id":`...), strictjson.Quote(a.action)...)
+	}
 	if a.crash {
 		b = append(b, `,"test_crash_after_submit":true`...)
 	}
