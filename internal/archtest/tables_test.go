@@ -31,7 +31,7 @@ var arrows = map[string]string{
 	"ledgertest":             ". client desk",
 	"reconcile":              ". client",
 	"fleet":                  ". client reconcile postgres",
-	"wiretest":             "",
+	"wiretest":               "",
 	"storetest":              "service",
 	"client":                 ".",
 	"conformance":            ". internal/escape internal/strictjson",
