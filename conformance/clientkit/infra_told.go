@@ -197,6 +197,11 @@ func wire(do func(t *told, c *taken)) reaction {
 			_, _ = conn.Read(make([]byte, 1))
 		}()
 		do(t, c)
+		if rec, ok := w.(*recorded); ok && !c.wrote {
+			t.judge.mu.Lock()
+			rec.arrival.answer.silent = true
+			t.judge.mu.Unlock()
+		}
 		_ = conn.Close()
 		<-c.gone
 	}
@@ -205,12 +210,16 @@ func wire(do func(t *told, c *taken)) reaction {
 // taken is a connection that was taken over.
 type taken struct {
 	net.Conn
-	gone chan struct{} // closed when the client has left
-	what string
+	gone  chan struct{} // closed when the client has left
+	what  string
+	wrote bool
 }
 
 // write sends a filled text.
-func (c *taken) write(t *told, text string) { _, _ = c.Write([]byte(t.fill(text))) }
+func (c *taken) write(t *told, text string) {
+	c.wrote = c.wrote || text != ""
+	_, _ = c.Write([]byte(t.fill(text)))
+}
 
 // raw sends a text as it is and closes.
 func raw(text string) reaction {

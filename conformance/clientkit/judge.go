@@ -59,6 +59,7 @@ type answer struct {
 	header   http.Header
 	body     []byte
 	hijacked bool // what went over the wire then is not known here
+	silent   bool // the connection ended without a byte of an answer
 }
 
 // judge is the service side of one trial. It takes down each request in the order of
@@ -219,13 +220,14 @@ type gate struct {
 	op      operation
 	reached chan struct{} // closed once something is held
 	opened  chan struct{} // closed to let it go
+	dropped chan struct{} // closed once what was on a dropped connection is taken down
 	drop    bool          // to where: nowhere
 	taken   bool
 }
 
 // hold makes a gate. The stage accepted is of connections and takes no operation.
 func (j *judge) hold(s stage, op operation) *gate {
-	g := &gate{stage: s, op: op, reached: make(chan struct{}), opened: make(chan struct{})}
+	g := &gate{stage: s, op: op, reached: make(chan struct{}), opened: make(chan struct{}), dropped: make(chan struct{})}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.gates = append(j.gates, g)
@@ -233,12 +235,16 @@ func (j *judge) hold(s stage, op operation) *gate {
 }
 
 // open lets go what is held, and what comes later: to the service, or, with drop, the
-// connection ends without an answer. It is called once.
+// connection ends without an answer. It is called once, and with drop only for a gate
+// that was reached.
 func (j *judge) open(g *gate, drop bool) {
 	j.mu.Lock()
 	g.drop, g.taken = drop, true
 	j.mu.Unlock()
 	close(g.opened)
+	if drop && g.stage == accepted {
+		<-g.dropped
+	}
 }
 
 func (j *judge) armed(s stage, op operation) bool {
@@ -253,8 +259,8 @@ func (j *judge) armed(s stage, op operation) bool {
 }
 
 // wait takes the place at the gate of that stage, if there is one, until it is opened. It
-// reports whether what was held is to be dropped.
-func (j *judge) wait(s stage, op operation) (drop bool) {
+// gives the gate when what was held is to be dropped.
+func (j *judge) wait(s stage, op operation) (dropped *gate) {
 	j.mu.Lock()
 	var g *gate
 	for _, each := range j.gates {
@@ -269,19 +275,21 @@ func (j *judge) wait(s stage, op operation) (drop bool) {
 	}
 	j.mu.Unlock()
 	if g == nil {
-		return false
+		return nil
 	}
 	select {
 	case <-g.opened:
-		return g.drop
+		if !g.drop {
+			return nil
+		}
 	case <-j.closed:
-		return true
 	}
+	return g
 }
 
 // pass is wait in a handler.
 func (j *judge) pass(s stage, op operation) {
-	if j.wait(s, op) {
+	if j.wait(s, op) != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -314,9 +322,10 @@ type seen struct {
 
 func (s *seen) Read(p []byte) (int, error) {
 	s.first.Do(func() {
-		if s.judge.wait(accepted, "") {
+		if g := s.judge.wait(accepted, ""); g != nil {
 			s.gone = true
 			s.leftover()
+			close(g.dropped)
 		}
 	})
 	if s.gone {
