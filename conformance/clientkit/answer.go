@@ -6,6 +6,8 @@ import (
 	"log"
 	"net"
 	"net/http"
+
+	"github.com/agentic-go/agentic/internal/strictjson"
 )
 
 // recorded takes down what a service answers before it goes over the wire.
@@ -88,3 +90,19 @@ func (b *buffer) copyTo(w http.ResponseWriter) {
 
 // quiet is the log of a server whose clients are killed.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// writeJSON answers with a JSON document.
+func writeJSON(w http.ResponseWriter, code int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, body)
+}
+
+// writeStatus answers a status check; resource "" is null.
+func writeStatus(w http.ResponseWriter, requestID, word, resource string) {
+	id := "null"
+	if resource != "" {
+		id = string(strictjson.Quote(resource))
+	}
+	writeJSON(w, http.StatusOK, `{"request_id":`+string(strictjson.Quote(requestID))+`,"status":"`+word+`","resource_id":`+id+`}`)
+}

@@ -11,6 +11,14 @@ import (
 func catalog() []scenario {
 	return slices.Concat(
 		draftScenarios(),
+		faultScenarios(),
+		wireScenarios(),
+		resumeScenarios(),
+		crashScenarios(),
+		changeScenarios(),
+		clockScenarios(),
+		documentScenarios(),
+		hostileScenarios(),
 	)
 }
 

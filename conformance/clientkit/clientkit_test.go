@@ -14,8 +14,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if lie, ok := asLiar(os.Args); ok {
-		os.Exit(lie(os.Stdin, os.Stdout))
+	if l, ok := asLiar(os.Args); ok {
+		os.Exit(l.main())
 	}
 	code := m.Run()
 	if dir := built.dir; dir != "" {

@@ -43,6 +43,8 @@ const (
 	whatReads     = "resource reads of one call"
 	whatTickets   = "tickets"
 	whatReached   = "the place of the interruption"
+	whatSilent    = "requests in that call"
+	whatRefusal   = "a refusal"
 )
 
 // finished takes down what a call has to hold that submits, alone in its trial, and ends
@@ -171,12 +173,18 @@ func (t *trial) known(requestID string) knowledge {
 // sent: so many POSTs in the whole trial, each of the ask's own, and no request to where
 // none belongs.
 func (t *trial) sent(a ask, posts int) {
+	conformance.Equal(t.Recorder, whatPosts, posts, t.requests(a))
+}
+
+// requests takes down that every POST is the ask's own, and that no request went to where
+// none belongs. It gives the number of POSTs.
+func (t *trial) requests(a ask) (posts int) {
 	record := t.judge.record()
-	n, redirected, elsewhere := 0, []string{}, []string{}
+	redirected, elsewhere := []string{}, []string{}
 	locations := map[string]bool{}
 	for _, r := range record {
 		if r.method == http.MethodPost {
-			n++
+			posts++
 			t.post(a, r)
 		}
 		where := r.method + " " + r.path
@@ -190,9 +198,40 @@ func (t *trial) sent(a ask, posts int) {
 			locations[r.answer.header.Get("Location")] = true
 		}
 	}
-	conformance.Equal(t.Recorder, whatPosts, posts, n)
 	t.Expect(whatFollowed, len(redirected) == 0, "none", listed(redirected))
 	t.Expect(whatElsewhere, len(elsewhere) == 0, "none", listed(elsewhere))
+	return posts
+}
+
+// silent: nothing arrived in that call.
+func (t *trial) silent(rep reply) {
+	conformance.Equal(t.Recorder, whatSilent, 0, rep.to-rep.from)
+}
+
+// refused: the client says that it does not do this, and gives no receipt.
+func (t *trial) refused(rep reply) {
+	t.Expect(whatTime, !rep.late, "within "+t.limit.String(), "still running then")
+	t.Expect(whatRefusal, rep.exit != 0 && rep.receipt == nil, "an exit code that is not 0, and no receipt",
+		fmt.Sprintf("exit code %d%s", rep.exit, rep.outcome()))
+}
+
+// held: whatever else the client was given, a receipt is of the trial's own request and
+// true of it; a refusal is as good.
+func (t *trial) held(rep reply) {
+	t.bounded(rep)
+	if rep.receipt == nil {
+		t.refused(rep)
+		return
+	}
+	t.means(rep, agentic.Succeeded, agentic.Failed, agentic.Pending, agentic.Unknown)
+}
+
+// outcome is a clause about the receipt.
+func (r reply) outcome() string {
+	if r.receipt == nil {
+		return ", no receipt"
+	}
+	return ", a receipt of " + string(r.receipt.Outcome)
 }
 
 // documents may be read by anybody.
@@ -214,18 +253,19 @@ func (t *trial) post(a ask, r arrival) {
 }
 
 // bounded: one execution checks the status at most maxChecks times, and reads no more
-// resources than that (sections 3 and 6.8).
+// resources than that (sections 3 and 6.8). HTTP itself may repeat a GET once whose
+// connection ended without a byte of an answer (RFC 9110, 9.2.2): that is one attempt.
 func (t *trial) bounded(reps ...reply) {
-	checks, reads := 0, 0
+	count, silent := map[operation]int{}, map[operation]int{}
 	record := t.judge.record()
 	for _, a := range record[reps[0].from:reps[len(reps)-1].to] {
-		switch a.op {
-		case status:
-			checks++
-		case resource:
-			reads++
+		if a.answer.silent {
+			silent[a.op]++
+		} else {
+			count[a.op]++
 		}
 	}
+	checks, reads := count[status]+(silent[status]+1)/2, count[resource]+(silent[resource]+1)/2
 	most := len(reps) * t.plan.Action.Recovery.MaxChecks
 	t.Expect(whatChecks, checks <= most, fmt.Sprint("at most ", most), fmt.Sprint(checks))
 	t.Expect(whatReads, reads <= most, fmt.Sprint("at most ", most), fmt.Sprint(reads))

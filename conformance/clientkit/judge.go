@@ -196,6 +196,14 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	out := &recorded{judge: j, arrival: a, under: w}
+	defer func() {
+		if p := recover(); p != nil { // the connection ends
+			j.mu.Lock()
+			a.answer.silent = a.answer.code == 0 && !a.answer.hijacked
+			j.mu.Unlock()
+			panic(p)
+		}
+	}()
 	if !j.armed(handled, a.op) {
 		service.ServeHTTP(out, r)
 		return

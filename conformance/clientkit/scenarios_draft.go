@@ -13,39 +13,25 @@ const exitCrashed = 86
 // draftScenarios are the seven of the draft's own runner, under their names.
 func draftScenarios() []scenario {
 	const group = "Scenarios of the draft"
-	once := func(fault string, want agentic.Outcome, tickets int) func(context.Context, *trial) error {
-		return func(ctx context.Context, t *trial) error {
-			if err := t.ticket(ctx, fault); err != nil {
-				return err
-			}
-			rep, err := t.call(ctx, t.ask())
-			if err != nil {
-				return err
-			}
-			t.finished(rep, want)
-			t.tickets(ctx, tickets)
-			return nil
-		}
-	}
 	return []scenario{
 		{Info: must("normal", group, "a service that keeps every promise ends in succeeded, with evidence", "6.4 6.6 6.7",
 			"Submit once, ask for the status, read the resource, and report succeeded only after its evidence was checked."),
-			run: once("normal", agentic.Succeeded, 1)},
+			run: oneCall("normal", agentic.Succeeded, 1)},
 		{Info: must("response-lost", group, "the answer to the POST is lost after the ticket was made: succeeded, without a second POST", "6.4 6.5",
 			"An ambiguous answer is reconciled through the status operation under the same ID; a timeout proves no failure."),
-			run: once("response-lost", agentic.Succeeded, 1)},
+			run: oneCall("response-lost", agentic.Succeeded, 1)},
 		{Info: must("status-unavailable", group, "every status check answers 503: unknown", "4 6.9",
 			"Only HTTP 200 establishes an outcome, and a status that stays unavailable is preserved as unknown."),
-			run: once("status-unavailable", agentic.Unknown, 1)},
+			run: oneCall("status-unavailable", agentic.Unknown, 1)},
 		{Info: must("stale-read", group, "the resource is missing, then old, then right: succeeded within the checks", "3 6.6 6.8",
 			"Checks go on, bounded by maxChecks, until the resource shows the evidence."),
-			run: once("stale-read", agentic.Succeeded, 1)},
+			run: oneCall("stale-read", agentic.Succeeded, 1)},
 		{Info: must("wrong-evidence", group, "the resource is that of another request: unknown", "6.6 6.7 6.9",
 			"Succeeded is reported only after resource ID, request ID, state and all input pairs match; otherwise the outcome is unknown."),
-			run: once("wrong-evidence", agentic.Unknown, 1)},
+			run: oneCall("wrong-evidence", agentic.Unknown, 1)},
 		{Info: must("pending", group, "the status stays pending: pending", "6.9",
 			"A status that stays pending is preserved as pending."),
-			run: once("pending", agentic.Pending, 0)},
+			run: oneCall("pending", agentic.Pending, 0)},
 		{Info: must("restart-after-submit", group, "the client crashes after the submission and is called again: succeeded, without a second POST", "6.2 6.3 6.4",
 			"A request that is in the ledger after a restart is reconciled and never submitted again."),
 			run: restartAfterSubmit},

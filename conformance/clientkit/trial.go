@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentic-go/agentic"
@@ -40,9 +41,10 @@ type trial struct {
 	requestID string
 	ledger    string // a file that is not there yet, in a folder of its own
 
-	service *ticket.Service // nil without trial.ticket
-	replies []reply
-	cleanup []func()
+	service   *ticket.Service // nil without trial.ticket
+	strangers []*judge
+	replies   []reply
+	cleanup   []func()
 }
 
 // newTrial makes the world of one run; close ends it.
@@ -88,13 +90,11 @@ const exampleInput = `{"subject":"Printer on the second floor is on fire"}`
 
 // ticket has the reference service answer, with one fault, and takes its documents.
 func (t *trial) ticket(ctx context.Context, fault string) error {
-	s, err := ticket.Open(ctx, ticket.Config{Origin: t.judge.origin, Fault: ticket.Fault(fault)})
+	s, err := t.open(ctx, t.judge, fault)
 	if err != nil {
 		return err
 	}
-	t.cleanup = append(t.cleanup, func() { _ = s.Close() })
 	t.service = s
-	t.judge.use(s.Handler())
 	profile, err := fetch(ctx, s.Handler(), t.judge.origin+"/agentic.json")
 	if err != nil {
 		return err
@@ -104,6 +104,17 @@ func (t *trial) ticket(ctx context.Context, fault string) error {
 		return err
 	}
 	return t.documents(profile, openapi, exampleInput)
+}
+
+// open has a reference service of its own answer at a judge.
+func (t *trial) open(ctx context.Context, j *judge, fault string) (*ticket.Service, error) {
+	s, err := ticket.Open(ctx, ticket.Config{Origin: j.origin, Fault: ticket.Fault(fault)})
+	if err != nil {
+		return nil, err
+	}
+	t.cleanup = append(t.cleanup, func() { _ = s.Close() })
+	j.use(s.Handler())
+	return s, nil
 }
 
 // fetch reads a document from a handler, without a socket.
@@ -163,11 +174,27 @@ func (t *trial) script(s script) {
 	}))
 }
 
+// undecided has the status of every request be pending, whatever it is, until decide
+// is called.
+func (t *trial) undecided() (decide func()) {
+	var decided atomic.Bool
+	t.script(script{status: func(_ int, w http.ResponseWriter, r *http.Request) bool {
+		if decided.Load() {
+			return false
+		}
+		id, _ := fill(t.judge.paths.status, r.RequestURI)
+		writeStatus(w, id, "pending", "")
+		return true
+	}})
+	return func() { decided.Store(true) }
+}
+
 // stranger is another origin, which the trial's documents do not name. Its arrivals are
 // its own.
 func (t *trial) stranger() (*judge, error) {
 	j, err := newJudge()
 	if err == nil {
+		t.strangers = append(t.strangers, j)
 		t.cleanup = append(t.cleanup, j.close)
 	}
 	return j, err
