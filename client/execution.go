@@ -48,10 +48,12 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 		return Result{RequestID: x.rec.RequestID}, neverSent(x.rec, IntendPrepare, x.now())
 	}
 	if x.hold.MaySubmit() {
-		if problem := x.clockProblem(); problem != "" {
+		x.kill(BeforeSubmit)
+		at, problem := x.clockProblem()
+		if problem != "" {
 			return x.finish(ctx, unknown("Nothing was sent. "+problem))
 		}
-		if err := x.submit(ctx); err != nil {
+		if err := x.submit(ctx, at); err != nil {
 			return x.stopped(ctx, err)
 		}
 	}
@@ -65,16 +67,15 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 // submit sends the POST. Its answer makes no outcome (D10); only a refusal of
 // this very submission is made durable at once, because it makes every later
 // reading of the status more careful.
-func (x *execution) submit(ctx context.Context) error {
-	x.kill(BeforeSubmit)
-	if !x.hold.MaySubmit() { // a host that was paused here may find its hold gone
+func (x *execution) submit(ctx context.Context, at time.Time) error {
+	if !x.hold.MaySubmit() { // a host that was paused before may find its hold gone
 		return x.ledgerError(ctx, "submit", ErrLost)
 	}
-	x.emit(Submitting{x.head()})
+	x.emit(Submitting{x.headAt(at)})
 	x.sent = true
 	a := x.plan.Action
 	sctx, span := x.tel.exchange(ctx, ExchangeSubmit)
-	at, start := x.now(), time.Now()
+	start := time.Now()
 	ex := x.cfg.Transport.Submit(sctx, Submission{
 		Origin: x.plan.Origin, ActionID: a.ID, URL: x.plan.SubmitURL(), Header: a.Header,
 		RequestID: x.rec.RequestID, Body: x.rec.Input, Timeout: a.Recovery.Timeout,
@@ -122,10 +123,12 @@ func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 				return v, err
 			}
 		}
-		if problem := x.clockProblem(); problem != "" {
+		x.kill(BeforeStatus)
+		at, problem := x.clockProblem()
+		if problem != "" {
 			return unknown(problem), nil
 		}
-		status, err := x.check(ctx, n)
+		status, err := x.check(ctx, n, at)
 		if err != nil {
 			return v, err
 		}
@@ -134,10 +137,12 @@ func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 			return unknown(fmt.Sprintf("The service refused this submission with HTTP status %d, so the success that it reports "+
 				"under this request ID may be that of an earlier request.", x.refused)), nil
 		case status.Outcome == agentic.Succeeded:
-			if problem := x.clockProblem(); problem != "" {
+			x.kill(BeforeVerify)
+			at, problem := x.clockProblem()
+			if problem != "" {
 				return unknown(problem), nil
 			}
-			if v, err = x.verify(ctx, status.ResourceID); err != nil || v.outcome == agentic.Succeeded {
+			if v, err = x.verify(ctx, status.ResourceID, at); err != nil || v.outcome == agentic.Succeeded {
 				return v, err
 			}
 			claimed = true
@@ -153,16 +158,15 @@ func (x *execution) reconcile(ctx context.Context) (verdict, error) {
 }
 
 // check is one status check.
-func (x *execution) check(ctx context.Context, n int) (agentic.StatusDecision, error) {
+func (x *execution) check(ctx context.Context, n int, at time.Time) (agentic.StatusDecision, error) {
 	m := x.plan.Action.Recovery.MaxChecks
 	x.checkNo = n
-	x.kill(BeforeStatus)
-	x.emit(Checking{EventHead: x.head(), N: n, M: m})
+	x.emit(Checking{EventHead: x.headAt(at), N: n, M: m})
 	u, err := x.plan.StatusURL(x.rec.RequestID)
 	if err != nil {
 		return agentic.StatusDecision{Outcome: agentic.Unknown, Reason: "The status cannot be read: " + err.Error() + "."}, nil
 	}
-	ex, o := x.get(ctx, ExchangeStatus, u)
+	ex, o := x.get(ctx, ExchangeStatus, u, at)
 	x.kill(AfterStatus)
 	var d agentic.StatusDecision
 	if ex.Err == nil {
@@ -178,14 +182,13 @@ func (x *execution) check(ctx context.Context, n int) (agentic.StatusDecision, e
 }
 
 // verify reads the resource and checks the evidence (section 6.6).
-func (x *execution) verify(ctx context.Context, resourceID string) (verdict, error) {
-	x.kill(BeforeVerify)
-	x.emit(Verifying{EventHead: x.head(), ResourceID: resourceID})
+func (x *execution) verify(ctx context.Context, resourceID string, at time.Time) (verdict, error) {
+	x.emit(Verifying{EventHead: x.headAt(at), ResourceID: resourceID})
 	u, err := x.plan.ResourceURL(resourceID)
 	if err != nil {
 		return unknown("The resource cannot be read: " + err.Error() + "."), nil
 	}
-	ex, o := x.get(ctx, ExchangeVerify, u)
+	ex, o := x.get(ctx, ExchangeVerify, u, at)
 	x.kill(AfterVerify)
 	var d agentic.ResourceDecision
 	if ex.Err == nil {
@@ -203,9 +206,10 @@ func (x *execution) verify(ctx context.Context, resourceID string) (verdict, err
 	return verdict{outcome: agentic.Succeeded, reason: d.Reason, resource: resourceID, evidence: d.Evidence}, nil
 }
 
-func (x *execution) get(ctx context.Context, kind ExchangeKind, url string) (Exchange, Observation) {
+// get is one read, at the time of the look that allowed it.
+func (x *execution) get(ctx context.Context, kind ExchangeKind, url string, at time.Time) (Exchange, Observation) {
 	ctx, span := x.tel.exchange(ctx, kind)
-	at, start := x.now(), time.Now()
+	start := time.Now()
 	ex := x.cfg.Transport.Get(ctx, Read{
 		Origin: x.plan.Origin, ActionID: x.plan.Action.ID, URL: url, Timeout: x.plan.Action.Recovery.Timeout,
 	})
@@ -286,19 +290,20 @@ func (x *execution) flush(ctx context.Context) error {
 	return nil
 }
 
-// clockProblem looks at the ledger's clock before each network call: a clock below
-// a time already seen, or an age at or past the tracking window, ends the
-// execution as unknown (section 6.9, D16).
-func (x *execution) clockProblem() string {
-	now := x.now()
+// clockProblem looks at the ledger's clock before each network call: a clock below a time
+// already seen, or an age at or past the tracking window, is a problem that ends the
+// execution as unknown (section 6.9, D16). Between the look and its exchange there is no
+// other, which could show more than was decided on.
+func (x *execution) clockProblem() (at time.Time, problem string) {
+	at = x.now()
 	window := x.plan.Action.Retention
 	switch {
 	case x.wentBack:
-		return wentBackReason
-	case now.Sub(x.rec.CreatedAt) >= window:
-		return fmt.Sprintf("The tracking window of %s has ended, so the service may have forgotten the request; it needs the host's hand-off process.", window)
+		return at, wentBackReason
+	case at.Sub(x.rec.CreatedAt) >= window:
+		return at, fmt.Sprintf("The tracking window of %s has ended, so the service may have forgotten the request; it needs the host's hand-off process.", window)
 	}
-	return ""
+	return at, ""
 }
 
 const wentBackReason = "The host's clock moved backwards, so the tracking window cannot be judged; the request needs the host's hand-off process."
@@ -360,8 +365,10 @@ func (x *execution) kill(p Point) { x.cfg.KillPoint(p) }
 
 func (x *execution) emit(e Event) { x.cfg.Observer(e) }
 
-func (x *execution) head() EventHead {
-	return EventHead{Scope: x.rec.Scope, RequestID: x.rec.RequestID, ActionID: x.rec.ActionID, Origin: x.rec.Origin, At: x.now()}
+func (x *execution) head() EventHead { return x.headAt(x.now()) }
+
+func (x *execution) headAt(at time.Time) EventHead {
+	return EventHead{Scope: x.rec.Scope, RequestID: x.rec.RequestID, ActionID: x.rec.ActionID, Origin: x.rec.Origin, At: at}
 }
 
 // log writes a line of names and numbers only: nothing that the publisher wrote

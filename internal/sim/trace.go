@@ -1,0 +1,221 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TraceFormat is the first line of the text of a Trace, and names its version.
+const TraceFormat = "agentic-simulation/1"
+
+// Trace is one run in words, with the choices that make it again.
+type Trace struct {
+	Seed      uint64 // that the choices were drawn from, before they were shrunk
+	Shrunk    bool   // Choices are fewer than those of Seed
+	Planted   Plant  // "" for the engine as it is
+	Choices   []byte // what was chosen at each point; past their end everything is harmless
+	Violation *Violation
+	Events    []string
+}
+
+// None stands in the text of a trace where there is nothing.
+const none = "none"
+
+// Text is the trace as a file:
+//
+//	agentic-simulation/1
+//	seed 8123                    the seed that it was found with
+//	shrunk true                  the choices are fewer than those of the seed
+//	planted forget-token         the planted fault, or none
+//	violates one-writer          the invariant that does not hold, or none
+//	choices 96 0=2 5=1 88=3      how many there are, and those that are not 0
+//	detail Host B writes …       one line, only with a violation
+//	replay agentic conformance simulate --replay FILE
+//	                             an empty line; then events, for people
+//	  1     1ms  host A    executes request-1
+//
+// What follows the empty line is not read back. Lines end with a line feed.
+func (t *Trace) Text() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\nseed %d\nshrunk %t\nplanted %s\n", TraceFormat, t.Seed, t.Shrunk, orNone(string(t.Planted)))
+	name := none
+	if t.Violation != nil {
+		name = string(t.Violation.Invariant)
+	}
+	fmt.Fprintf(&b, "violates %s\nchoices %d", name, len(t.Choices))
+	for i, v := range t.Choices {
+		if v != 0 {
+			fmt.Fprintf(&b, " %d=%d", i, v)
+		}
+	}
+	b.WriteByte('\n')
+	if t.Violation != nil {
+		first, _, _ := strings.Cut(t.Violation.Detail, "\n")
+		fmt.Fprintf(&b, "detail %s\n", first)
+	}
+	replay := "agentic conformance simulate --replay FILE"
+	if !t.Shrunk && t.Planted == "" {
+		replay = fmt.Sprintf("agentic conformance simulate --seed %d --runs 1", t.Seed)
+	}
+	fmt.Fprintf(&b, "replay %s\n\n", replay)
+	for i, e := range t.Events {
+		fmt.Fprintf(&b, "%3d %s\n", i+1, e)
+	}
+	return b.Bytes()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return none
+	}
+	return s
+}
+
+// Limits of a trace that is read.
+const (
+	maxTraceBytes = 1 << 20
+	maxChoices    = 100_000
+)
+
+// ParseTrace reads the text of a Trace, strictly. Its events are not read, and of its
+// violation only the name.
+func ParseTrace(text []byte) (*Trace, error) {
+	if len(text) > maxTraceBytes {
+		return nil, fmt.Errorf("a trace of over %d bytes", maxTraceBytes)
+	}
+	head, _, found := strings.Cut(string(text), "\n\n")
+	if !found {
+		return nil, errors.New("a trace has an empty line before its events")
+	}
+	lines := strings.Split(head, "\n")
+	if lines[0] != TraceFormat {
+		return nil, fmt.Errorf("this is not a trace of the form %s", TraceFormat)
+	}
+	lines = lines[1:]
+	t := &Trace{}
+	for _, part := range []struct {
+		name string
+		read func(string) error
+	}{
+		{"seed", func(s string) (err error) { t.Seed, err = strconv.ParseUint(s, 10, 64); return err }},
+		{"shrunk", func(s string) error {
+			t.Shrunk = s == "true"
+			if !t.Shrunk && s != "false" {
+				return errors.New("neither true nor false")
+			}
+			return nil
+		}},
+		{"planted", func(s string) error {
+			if t.Planted = Plant(s); s == none {
+				t.Planted = ""
+			} else if !slices.Contains(Plants(), t.Planted) {
+				return fmt.Errorf("no planted fault is called %.40q", s)
+			}
+			return nil
+		}},
+		{"violates", t.readViolation},
+		{"choices", t.readChoices},
+	} {
+		if len(lines) == 0 {
+			return nil, fmt.Errorf("a trace without the line %q", part.name)
+		}
+		name, value, _ := strings.Cut(lines[0], " ")
+		if name != part.name {
+			return nil, fmt.Errorf("a trace with the line %.40q where %q is due", lines[0], part.name)
+		}
+		if err := part.read(value); err != nil {
+			return nil, fmt.Errorf("the line %q of a trace: %w", part.name, err)
+		}
+		lines = lines[1:]
+	}
+	rest := []string{"replay"}
+	if t.Violation != nil {
+		rest = []string{"detail", "replay"}
+	}
+	if len(lines) != len(rest) {
+		return nil, fmt.Errorf("a trace with %d lines after its choices; there should be %d", len(lines), len(rest))
+	}
+	for i, name := range rest {
+		if got, value, _ := strings.Cut(lines[i], " "); got != name || value == "" {
+			return nil, fmt.Errorf("a trace with the line %.40q where %q is due", lines[i], name)
+		}
+	}
+	return t, nil
+}
+
+func (t *Trace) readViolation(s string) error {
+	if s == none {
+		return nil
+	}
+	for _, inv := range Invariants() {
+		if string(inv.Name) == s {
+			t.Violation = &Violation{Invariant: inv.Name}
+			return nil
+		}
+	}
+	return fmt.Errorf("no invariant is called %.40q", s)
+}
+
+func (t *Trace) readChoices(s string) error {
+	words := strings.Split(s, " ")
+	n, err := strconv.Atoi(words[0])
+	if err != nil || n < 0 || n > maxChoices {
+		return fmt.Errorf("%.40q is not a number of choices up to %d", words[0], maxChoices)
+	}
+	t.Choices = make([]byte, n)
+	last := -1
+	for _, word := range words[1:] {
+		index, value, _ := strings.Cut(word, "=")
+		i, err := strconv.Atoi(index)
+		v, err2 := strconv.ParseUint(value, 10, 8)
+		if err != nil || err2 != nil || i <= last || i >= n || v == 0 {
+			return fmt.Errorf("%.40q is not a choice in its place", word)
+		}
+		t.Choices[i], last = byte(v), i
+	}
+	return nil
+}
+
+// Run makes one run of a seed, in words.
+func Run(seed uint64) *Trace { return runPlanted(seed, "") }
+
+func runPlanted(seed uint64, planted Plant) *Trace {
+	l := newLab()
+	defer l.close()
+	l.choices.seeded(seed)
+	return l.trace(&Trace{Seed: seed, Planted: planted})
+}
+
+// Replay makes the run of a trace again, and gives its trace as it is now. The error
+// says why text is not a trace; whether the run still violates something is in the
+// Trace.
+func Replay(text []byte) (*Trace, error) {
+	t, err := ParseTrace(text)
+	if err != nil {
+		return nil, err
+	}
+	l := newLab()
+	defer l.close()
+	l.choices.listed(t.Choices)
+	return l.trace(&Trace{Seed: t.Seed, Shrunk: t.Shrunk, Planted: t.Planted}), nil
+}
+
+// trace makes a run in words and completes t with it.
+func (l *lab) trace(t *Trace) *Trace {
+	w := l.simulate(t.Planted, new(counts), true)
+	t.Choices, t.Events, t.Violation = trimmed(l.choices.made), w.text, w.bad
+	return t
+}
+
+// trimmed is a copy without what is harmless anyway at the end.
+func trimmed(choices []byte) []byte {
+	n := len(choices)
+	for n > 0 && choices[n-1] == 0 {
+		n--
+	}
+	return slices.Clone(choices[:n])
+}
