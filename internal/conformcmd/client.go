@@ -1,0 +1,198 @@
+package conformcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentic-go/agentic/conformance"
+	"github.com/agentic-go/agentic/conformance/clientkit"
+	"github.com/agentic-go/agentic/internal/advice"
+	"github.com/agentic-go/agentic/internal/render"
+)
+
+const clientHelp = `Try a client of the draft: each check starts a service on this machine and the client
+as a process, with a fresh place for its ledger, breaks something, and compares what
+the client says with what the service saw. Nothing but loopback is listened on.
+
+--adapter is the file of the draft's compatibility runner:
+  {"name": "...", "authorship": "project" or "external-self-declared",
+   "command": ["program", "argument"], "features": ["test_now"]}
+A relative program with a slash in it is looked up from the file's folder, and the
+client runs there. The command is never given to a shell. features is optional and
+names members of the input beyond those of that runner which the client knows.
+
+The client is run with your rights: try only one that you would start yourself.
+
+--baseline names the failures that are known, each with a reason. They do not fail a
+run, and what passes although it is in there does. --write-baseline makes such a file
+from this run.
+
+The report goes to standard output, as text or with --json as JSON. It states what was
+observed of this version of the client and certifies nothing (docs/conformance.md).
+
+Exit codes:
+  0  no check failed that was not expected to
+  1  a check failed, could not be tried, or passed although the baseline says otherwise
+  2  usage: the command line cannot be acted on`
+
+// maxBaselineBytes bounds a baseline.
+const maxBaselineBytes = 1 << 20
+
+// runFlags are those of every run of a kit.
+type runFlags struct {
+	outputFlags
+	only   []string
+	repeat int
+	seed   uint64
+	list   bool
+}
+
+func (f *runFlags) add(cmd *cobra.Command, kind conformance.Kind) {
+	cmd.Flags().StringArrayVar(&f.only, "only", nil, "only checks whose ID, beginning of the ID before '/', or group this `PATTERN` names, such as 'status/*' (repeat for more)")
+	cmd.Flags().IntVar(&f.repeat, "repeat", 1, "try each check so often; one that passes and fails is flaky")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "what the random choices follow from, as a report names it")
+	cmd.Flags().BoolVar(&f.list, "list", false, "list the checks instead of running them")
+	f.outputFlags.add(cmd)
+	complete(cmd, "seed")
+	_ = cmd.RegisterFlagCompletionFunc("only", func(*cobra.Command, []string, string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
+		for _, c := range checks(kind) {
+			words = append(words, cobra.CompletionWithDesc(c.ID, c.Title))
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func (f *runFlags) check(more ...file) error {
+	if f.repeat < 1 {
+		return advice.BadUsage(fmt.Sprintf("--repeat %d is below one", f.repeat), "Say how often each check is to be tried.")
+	}
+	return f.outputFlags.check(more...)
+}
+
+type clientFlags struct {
+	runFlags
+	adapter, baseline, writeBaseline string
+	parallel                         int
+	timeout                          time.Duration
+}
+
+func (c *Commands) client() *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "client --adapter FILE",
+		Short: "Try a client, as a process",
+		Long:  clientHelp,
+		Example: `  agentic conformance client --adapter adapter.json
+  agentic conformance client --adapter adapter.json --baseline known.json --junit report.xml --html report.html
+  agentic conformance client --adapter adapter.json --only 'response-lost' --repeat 20 --json`,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if f.list {
+			return c.listOnly(conformance.Client, f.only)
+		}
+		return c.tryClient(cmd.Context(), &f)
+	}
+	cmd.Flags().StringVar(&f.adapter, "adapter", "", "`FILE` that says how the client is started (required)")
+	cmd.Flags().StringVar(&f.baseline, "baseline", "", "`FILE` with the failures that are known")
+	cmd.Flags().StringVar(&f.writeBaseline, "write-baseline", "", "write a baseline of what failed to this `FILE`, with the reasons of --baseline")
+	cmd.Flags().IntVar(&f.parallel, "parallel", 1, "so many checks at once")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", clientkit.DefaultTimeout, "how long one call of the client may take (`DURATION`)")
+	f.runFlags.add(cmd, conformance.Client)
+	completeFile(cmd, "adapter", "json")
+	completeFile(cmd, "baseline", "json")
+	completeFile(cmd, "write-baseline", "json")
+	complete(cmd, "timeout", "10s", "30s", "2m")
+	c.host.LeafBetween(cmd, 0, 0, "")
+	return cmd
+}
+
+func (f *clientFlags) check() error {
+	switch {
+	case f.adapter == "":
+		return advice.BadUsage("--adapter is missing", "Give the file that says how the client is started.")
+	case f.adapter == "-" && f.baseline == "-":
+		return advice.BadUsage("standard input can hold only one of the adapter and the baseline", "Save one of them to a file.")
+	case f.parallel < 1:
+		return advice.BadUsage(fmt.Sprintf("--parallel %d is below one", f.parallel), "Say how many checks may run at once.")
+	case f.timeout <= 0:
+		return advice.BadUsage("--timeout "+f.timeout.String()+" is not above zero", "Give a duration such as 30s.")
+	}
+	return f.runFlags.check(file{flag: "--write-baseline", name: f.writeBaseline})
+}
+
+func (c *Commands) tryClient(ctx context.Context, f *clientFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	infos, err := selected(conformance.Client, f.only)
+	if err != nil {
+		return err
+	}
+	adapter, err := c.readAdapter(ctx, f.adapter)
+	if err != nil {
+		return err
+	}
+	known, err := c.readBaseline(ctx, f.baseline, adapter.Name)
+	if err != nil {
+		return err
+	}
+	show, end := c.progress()
+	rep, err := clientkit.Run(ctx, clientkit.Config{
+		Adapter: adapter, Dir: filepath.Dir(f.adapter), Match: ids(infos, f.only),
+		Repeat: f.repeat, Parallel: f.parallel, Seed: f.seed, Timeout: f.timeout, Tool: c.host.Tool(),
+		Progress: func(done, total int, _ conformance.Result) { show(done, total) },
+	})
+	end()
+	if err != nil {
+		if ctx.Err() != nil {
+			return interrupted(ctx, err, "there is no report")
+		}
+		return advice.New("adapter", err, "Look at the command in the adapter's file, and whether it can be started by hand.")
+	}
+	if f.baseline != "" {
+		rep.Apply(known)
+	}
+	return c.finish(rep, &f.outputFlags, file{"--write-baseline", f.writeBaseline, rep.Baseline(known).Write})
+}
+
+func (c *Commands) readAdapter(ctx context.Context, name string) (clientkit.Adapter, error) {
+	data, err := c.host.ReadFile(ctx, name, clientkit.MaxAdapterBytes)
+	if err != nil {
+		return clientkit.Adapter{}, err
+	}
+	a, err := clientkit.ParseAdapter(data)
+	if err != nil {
+		return a, advice.New("adapter", fmt.Errorf("%s: %w", name, err), "'agentic conformance client --help' shows what an adapter's file has in it.")
+	}
+	return a, nil
+}
+
+// readBaseline reads a baseline of that subject; without a name it is empty.
+func (c *Commands) readBaseline(ctx context.Context, name, subject string) (conformance.Baseline, error) {
+	if name == "" {
+		return conformance.Baseline{}, nil
+	}
+	data, err := c.host.ReadFile(ctx, name, maxBaselineBytes)
+	if err != nil {
+		return conformance.Baseline{}, err
+	}
+	if len(data) > maxBaselineBytes {
+		err = errors.New("the file is longer than " + render.Plural(maxBaselineBytes, "byte"))
+	}
+	var b conformance.Baseline
+	if err == nil {
+		b, err = conformance.ParseBaseline(data)
+	}
+	if err == nil {
+		err = b.Check(subject, clientkit.Checks())
+	}
+	if err != nil {
+		return b, advice.New("baseline", fmt.Errorf("%s: %w", name, err), "docs/conformance.md shows what a baseline has in it; --write-baseline makes one.")
+	}
+	return b, nil
+}
