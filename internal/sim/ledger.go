@@ -201,6 +201,9 @@ func (h *hold) begin(k key, b *client.Binding, intent client.Intent) error {
 	}
 	p.hold = h
 	h.see()
+	if rec.Closed() {
+		w.oracle.requests[index(k.id)].reopened = true
+	}
 	if w.planted == AttemptedLate && g.maySubmit {
 		g.request.record.State, g.request.record.AttemptedAt = client.Prepared, time.Time{}
 	}
@@ -336,7 +339,7 @@ func (h *hold) append(obs []client.Observation, r *agentic.Receipt) error {
 			rec.Receipts = rec.Receipts[:len(rec.Receipts)-1]
 		}
 	}
-	err := w.store.append(g, obs, r, seen, w.now)
+	err := w.store.append(g, obs, r, h.seen, seen, w.now)
 	if w.telling {
 		what := "observations"
 		if r != nil {

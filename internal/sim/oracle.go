@@ -82,6 +82,11 @@ type seen struct {
 
 	attempted bool
 	receipts  []agentic.Receipt
+
+	// reopened: a hold was given after the last receipt that the window allows. When that
+	// hold writes nothing, a ledger keeps the request due, and as no execution asks
+	// anything any more, none takes it off (ledgertest: "a person's recheck that dies").
+	reopened bool
 }
 
 func (o *oracle) input(i int) *input { return o.requests[i].input }
@@ -424,10 +429,11 @@ func (o *oracle) expected(rec *client.Record) agentic.Outcome {
 	if final(rec) {
 		return rec.Last().Outcome
 	}
-	if now.Before(rec.SeenAt) || now.Sub(rec.CreatedAt) >= rec.Window {
+	latest := now.Add(2 * w.limits.term) // of waiting and executing
+	switch {
+	case latest.Before(rec.SeenAt), now.Sub(rec.CreatedAt) >= rec.Window:
 		return agentic.Unknown
-	}
-	if w.service.breaks != keepsAll || now.Sub(rec.CreatedAt)+w.limits.term >= rec.Window || w.service.down > w.now {
+	case w.service.breaks != keepsAll, now.Before(rec.SeenAt), latest.Sub(rec.CreatedAt) >= rec.Window:
 		return ""
 	}
 	e := w.service.entries[rec.RequestID]

@@ -83,8 +83,11 @@ func (o *oracle) handsOver(p *process) {
 			w.fail(KnownOutcome, "after the window %s is not handed over: %s", requestID(i), res.Receipt.Outcome)
 		}
 		sum := s.saved.summary()
-		if !sum.NeedsPerson(w.clock()) || !sum.NextCheck.IsZero() {
+		switch {
+		case !sum.NeedsPerson(w.clock()):
 			w.fail(KnownOutcome, "after the window %s does not wait for a person", requestID(i))
+		case !sum.NextCheck.IsZero() && !s.reopened:
+			w.fail(KnownOutcome, "after the window %s is still due for workers", requestID(i))
 		}
 	}
 	o.listed()

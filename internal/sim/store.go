@@ -151,9 +151,9 @@ func (s *store) duplicate(b *client.Binding, now time.Time) *client.Summary {
 	return nil
 }
 
-// append writes for a hold: observations, and a receipt or nil. seen is the highest
-// time that the hold saw.
-func (s *store) append(g *grant, obs []client.Observation, r *agentic.Receipt, seen time.Time, at time.Duration) error {
+// append writes for a hold: observations, and a receipt or nil. highest is the highest
+// time that the hold saw, and seen what the ledger believes of it.
+func (s *store) append(g *grant, obs []client.Observation, r *agentic.Receipt, highest, seen time.Time, at time.Duration) error {
 	rec := &g.request.record
 	switch {
 	case g.released:
@@ -183,7 +183,7 @@ func (s *store) append(g *grant, obs []client.Observation, r *agentic.Receipt, s
 	rec.Receipts = append(rec.Receipts, cloneReceipt(*r))
 	g.ended = true
 	g.request.next = time.Time{}
-	if at, ok := client.NextCheck(rec.RequestID, rec.CreatedAt, rec.SeenAt, rec.Window); ok && !r.Outcome.Final() && rec.Settled() == nil {
+	if at, ok := client.NextCheck(rec.RequestID, rec.CreatedAt, maxTime(highest, rec.SeenAt), rec.Window); ok && !r.Outcome.Final() && rec.Settled() == nil {
 		g.request.next = at
 	}
 	return nil
