@@ -123,24 +123,24 @@ func servedSize(t *trial) error {
 }
 
 func caching(t *trial) error {
-	tags := map[string]string{}
+	var tags [][2]string // path and tag
 	err := t.published(func(path string, a answer) {
 		controls := a.header.Get("Cache-Control") + a.header.Get("Expires")
 		t.expect("cache controls of "+path, controls != "", "Cache-Control or Expires", "none")
 		tag := a.header.Get("ETag")
 		if t.expect("ETag of "+path, tag != "", "an ETag", shorten(tag)) {
-			tags[path] = tag
+			tags = append(tags, [2]string{path, tag})
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for path, tag := range tags {
-		a, err := t.document(path, [2]string{"If-None-Match", tag})
+	for _, tag := range tags {
+		a, err := t.document(tag[0], [2]string{"If-None-Match", tag[1]})
 		if err != nil {
 			return err
 		}
-		t.expect("If-None-Match on "+path, a.Status == http.StatusNotModified, "304", a.code())
+		t.expect("If-None-Match on "+tag[0], a.Status == http.StatusNotModified, "304", a.code())
 	}
 	return nil
 }

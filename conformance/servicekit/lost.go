@@ -40,9 +40,8 @@ func halfCheck(id, when string, at cutAt, reset bool) check {
 		func(t *trial) error { return lostRequest(t, cut{at, reset}) }}
 }
 
-// grace is how long a submission that lost its client may take to end, before it is
-// looked at.
-const grace = 1500 * time.Millisecond
+// grace is how long a submission that lost its client is watched before it is repeated.
+func (r *run) grace() time.Duration { return min(r.settleTime/4, 1500*time.Millisecond) }
 
 // lostAnswer submits and drops the connection, looks what became of it, and repeats.
 func lostAnswer(t *trial, c cut) error {
@@ -56,7 +55,10 @@ func lostAnswer(t *trial, c cut) error {
 		if _, err := t.send(t.first.plan, q); err != nil {
 			return err
 		}
-		a, before, err := t.settle(t.first, key, grace)
+		if err := wait(t.ctx, t.grace()/10); err != nil { // until it has arrived
+			return err
+		}
+		a, before, err := t.settle(t.first, key, t.grace())
 		if err != nil {
 			return err
 		}
@@ -81,7 +83,7 @@ func (t *trial) again(key string) (made, error) {
 		if err != nil || !busy(a) {
 			break
 		}
-		if err := wait(t.ctx, time.Second); err != nil {
+		if err := wait(t.ctx, t.grace()/3); err != nil {
 			return made{}, err
 		}
 		a, err = t.post(t.first, key)
@@ -107,7 +109,7 @@ func lostRequest(t *trial, c cut) error {
 			if _, err := t.send(t.first.plan, q); err != nil {
 				return err
 			}
-			if err := wait(t.ctx, grace/10); err != nil {
+			if err := wait(t.ctx, t.grace()/10); err != nil {
 				return err
 			}
 			a, d, err := t.status(t.first, key)

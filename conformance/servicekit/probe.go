@@ -39,7 +39,6 @@ type prober struct {
 	agent         string
 	max           int64
 	sent          atomic.Int64
-	redirects     atomic.Int64
 }
 
 func newProber(origin string, c Config) (*prober, error) {
@@ -121,9 +120,6 @@ func (p *prober) do(ctx context.Context, q request) (answer, error) {
 	defer stop()
 	a := p.exchange(conn, q)
 	a.took = time.Since(began)
-	if a.Status >= 300 && a.Status < 400 {
-		p.redirects.Add(1)
-	}
 	return a, ctx.Err()
 }
 
@@ -155,8 +151,8 @@ func (p *prober) dial(ctx context.Context, deadline time.Time) (net.Conn, error)
 	return t, nil
 }
 
-// bytes is the request as it goes onto the wire: its header and its body.
-func (p *prober) bytes(q request) (head []byte) {
+// head is the header of the request as it goes onto the wire.
+func (p *prober) head(q request) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\nAccept: application/json\r\nAccept-Encoding: identity\r\nConnection: close\r\n",
 		q.method, q.target, p.host, p.agent)
@@ -179,7 +175,7 @@ func (p *prober) bytes(q request) (head []byte) {
 
 // exchange writes the request and reads the answer, up to the cut.
 func (p *prober) exchange(conn net.Conn, q request) answer {
-	whole := append(p.bytes(q), q.body...)
+	whole := append(p.head(q), q.body...)
 	end := len(whole)
 	switch q.cut.at {
 	case afterHeader:

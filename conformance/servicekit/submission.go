@@ -45,6 +45,9 @@ func trackedAtOnce(t *trial) error {
 		return err
 	}
 	if a.Status != http.StatusOK && a.Status != http.StatusCreated {
+		if _, _, err := t.settle(t.first, key, t.settleTime); err != nil { // or the next check counts its resource
+			return err
+		}
 		return missing("The service acknowledges submissions with " + a.code() + ", which does not say that the action is completed.")
 	}
 	s, d, err := t.status(t.first, key)

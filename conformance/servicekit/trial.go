@@ -66,6 +66,7 @@ type trial struct {
 	*conformance.Recorder
 	ctx    context.Context
 	failed bool
+	shares bool // the shared request was used
 }
 
 // errStop ends a check whose failure is taken down already.
@@ -80,6 +81,7 @@ func (m missing) Error() string { return string(m) }
 func (r *run) try(ctx context.Context, c check, rec *conformance.Recorder) error {
 	t := &trial{run: r, Recorder: rec, ctx: ctx}
 	err := c.run(t)
+	t.leave()
 	if c.hint != "" {
 		rec.Hint(c.hint)
 	}
@@ -310,6 +312,7 @@ func (t *trial) made() (made, error) {
 func (t *trial) shared() (*base, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.shares = true
 	if t.base != nil {
 		return t.base, nil
 	}
@@ -330,6 +333,16 @@ func (t *trial) shared() (*base, error) {
 	}
 	t.base = b
 	return b, nil
+}
+
+// leave drops the shared request after a check that failed with it: it may have been
+// changed, and the next check has to fail for its own reasons only.
+func (t *trial) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shares && t.failed && t.base != nil && t.base.err == nil {
+		t.base = nil
+	}
 }
 
 // count is the number of resources; ok is false without Config.CountURL.
