@@ -6,6 +6,6 @@ import "slices"
 // broken or unusual way.
 func hostileScenarios() []scenario {
 	return slices.Concat(
-		brokenAnswers(), answerSizes(), redirects(), informational(),
+		brokenAnswers(), answerSizes(), redirects(), informational(), saidAnswers(), outcomes(), submissions(), evidence(), resourceIDs(), actionScenarios(),
 	)
 }
