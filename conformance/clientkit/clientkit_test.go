@@ -5,17 +5,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/agentic-go/agentic/conformance"
+	"github.com/agentic-go/agentic/internal/ticket"
 )
 
 func TestMain(m *testing.M) {
 	if l, ok := asLiar(os.Args); ok {
 		os.Exit(l.main())
+	}
+	if args := os.Args; len(args) == 3 && args[1] == "as-program" {
+		os.Exit(programs[args[2]]())
 	}
 	code := m.Run()
 	if dir := built.dir; dir != "" {
@@ -85,5 +91,71 @@ func TestOurClientPasses(t *testing.T) {
 		if c.Status != conformance.Passed {
 			t.Errorf("%s is %s: %s\n  %s", c.ID, c.Status, c.Missing, failures(c))
 		}
+	}
+}
+
+func TestChecks(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Checks() {
+		if seen[c.ID] || !idForm.MatchString(c.ID) {
+			t.Errorf("the ID %q is twice there or not of the form", c.ID)
+		}
+		seen[c.ID] = true
+		decision := slices.ContainsFunc(c.Sections, func(s string) bool { return strings.HasPrefix(s, "D") })
+		section := slices.ContainsFunc(c.Sections, func(s string) bool { return !strings.HasPrefix(s, "D") })
+		if !section || decision && c.Level == conformance.Must {
+			t.Errorf("%s of level %s cites %q: a MUST is of the draft alone", c.ID, c.Level, c.Sections)
+		}
+		if c.Group == "" || c.Title == "" || !strings.HasSuffix(c.Asks, ".") || strings.HasSuffix(c.Title, ".") {
+			t.Errorf("%s lacks words: %+v", c.ID, c)
+		}
+	}
+	for _, id := range []string{"normal", "response-lost", "status-unavailable", "stale-read", "wrong-evidence", "pending", "restart-after-submit"} {
+		if !seen[id] {
+			t.Errorf("the draft's scenario %s is not there", id)
+		}
+	}
+	for _, f := range ticket.Faults() {
+		if !seen[f.Name] && !seen["service/"+f.Name] {
+			t.Errorf("no check for the fault %s of the reference service", f.Name)
+		}
+	}
+}
+
+var idForm = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)*$`)
+
+func TestRunRefuses(t *testing.T) {
+	good := liar(t, "right")
+	for name, c := range map[string]struct {
+		cfg  Config
+		says string
+	}{
+		"no adapter":  {Config{}, "adapter"},
+		"no program":  {Config{Adapter: Adapter{Name: "a", Authorship: AuthorshipProject, Command: []string{"./there-is-none"}}}, "program"},
+		"no check":    {Config{Adapter: good, Match: []string{"normal", "abnormal"}}, `no check fits the pattern "abnormal"`},
+		"bad pattern": {Config{Adapter: good, Match: []string{"["}}, "pattern"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Run(t.Context(), c.cfg)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error is %v, want one that says %s", err, c.says)
+			}
+		})
+	}
+}
+
+// TestRepeat: identities follow from the seed, and differ from run to run of a check.
+func TestRepeat(t *testing.T) {
+	identities := func(seed uint64) string {
+		rep := run(t, Config{Adapter: liar(t, "made-up"), Match: []string{"normal"}, Repeat: 2, Seed: seed})
+		var all []string
+		for _, try := range rep.Checks[0].Tries {
+			all = append(all, regexp.MustCompile(`"request_id":"[^"]*"`).FindString(strings.Join(try.Notes, " ")))
+		}
+		return strings.Join(all, " ")
+	}
+	one, again, two := identities(1), identities(1), identities(2)
+	if first, second, _ := strings.Cut(one, " "); one != again || one == two || first == second || first == "" {
+		t.Errorf("identities: %s; again %s; of another seed %s", one, again, two)
 	}
 }
