@@ -48,13 +48,20 @@ type chooser struct {
 func (c *chooser) seeded(seed uint64) {
 	*c = chooser{drawn: true, rng: rng(seed), made: c.made[:0]}
 	c.rng.next()
+	// Faults come rarely or often, and some not at all; a quarter of the runs has only a
+	// few kinds of them.
+	few := c.rng.next()%4 == 0
 	for k := range kinds {
-		c.rates[k] = [...]uint32{0, always / 256, always / 64, always / 64, always / 16, always / 16, always / 4, always / 2}[c.rng.next()%8]
+		c.rates[k] = [...]uint32{0, 0, always / 64, always / 32, always / 16, always / 8, always / 4, always / 2}[c.rng.next()%8]
+		if few && c.rng.next()%4 != 0 {
+			c.rates[k] = 0
+		}
 	}
-	c.rates[kWorld], c.rates[kDetail], c.rates[kHow] = always*2/3, always/3, always*3/4
-	c.rates[kOp] = max(c.rates[kOp], always/4)
-	c.rates[kStep] = min(c.rates[kStep], always/12)
-	c.rates[kWait] = min(c.rates[kWait], always/4)
+	c.rates[kWorld], c.rates[kHow] = always*2/3, always*3/4
+	c.rates[kDetail] = [...]uint32{always / 4, always / 2}[c.rng.next()%2]
+	c.rates[kOp] = [...]uint32{always / 4, always / 2, always * 3 / 4, always * 7 / 8}[c.rng.next()%4]
+	c.rates[kStep] = min(c.rates[kStep]/2, always/12)
+	c.rates[kWait] = min(c.rates[kWait], always/6)
 	c.rates[kLedger] = min(c.rates[kLedger], always/8)
 	for i := range c.steps {
 		c.steps[i] = 1 + uint8(c.rng.next()%(uint64(stepKinds)-1))

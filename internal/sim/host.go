@@ -354,8 +354,8 @@ func came(res *client.Result, err error) string {
 // life is what a host does with its requests.
 func life(p *process) {
 	w := p.w
-	for n := range 4 {
-		op := w.choose(kOp, opKinds)
+	for n := range 5 {
+		op := ops[w.choose(kOp, len(ops))]
 		switch {
 		case op == 0 && n == 0 && p.number > 1:
 			op = opRecover
@@ -368,6 +368,11 @@ func life(p *process) {
 	}
 }
 
+// ops are what a host can do next, as often as each stands here. The first is the
+// harmless one, and then the simple ones come.
+var ops = [...]int{opStop, opExecute, opResume, opIdle, opPrepare, opSend, opWork, opRecover, opSettle,
+	opExecute, opExecute, opExecute, opExecute, opResume, opRecover, opIdle, opIdle, opExecute}
+
 // What a host does next.
 const (
 	opStop = iota
@@ -379,7 +384,6 @@ const (
 	opRecover
 	opIdle
 	opSettle // as a person at the desk
-	opKinds
 )
 
 // act does one of them and reports whether there is more.

@@ -164,9 +164,6 @@ type hold struct {
 	top    time.Time     // the highest of those
 	looked bool          // since the last exchange
 	asked  bool          // MaySubmit said yes, and nothing was sent since
-
-	unsaved []client.Observation // of a planted fault
-	receipt *agentic.Receipt
 }
 
 // begin is the effect of Begin and Take.
@@ -309,7 +306,7 @@ func (h *hold) Observe(ctx context.Context, obs []client.Observation) error {
 // Finish implements client.Hold.
 func (h *hold) Finish(ctx context.Context, obs []client.Observation, r agentic.Receipt) error {
 	if h.p.w.planted == ReceiptBeforeSave {
-		h.unsaved, h.receipt = obs, &r
+		h.p.w.after(latency, func() { _ = h.append(obs, &r) })
 		return nil
 	}
 	return ledger{h.p.host}.call(ctx, "finish", func() error { return h.append(obs, &r) })
@@ -364,11 +361,6 @@ func (h *hold) Release() error {
 	p := h.p
 	if p.dead || h.grant.released {
 		return nil
-	}
-	if h.receipt != nil {
-		r := h.receipt
-		h.receipt = nil
-		_ = h.append(h.unsaved, r)
 	}
 	p.step("before release")
 	h.free()

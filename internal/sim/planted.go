@@ -23,7 +23,7 @@ const (
 	OtherStatus        Plant = "other-status"         // the status of whatever request counts
 	NeverKnows         Plant = "never-knows"          // every status answer counts as unknown
 	ForgetToken        Plant = "forget-token"         // a hold that was lost writes
-	ReceiptBeforeSave  Plant = "receipt-before-save"  // a receipt is returned, and saved on release
+	ReceiptBeforeSave  Plant = "receipt-before-save"  // a receipt is returned, and saved a moment later
 	AttemptedLate      Plant = "attempted-late"       // the mark is durable with the first write after the POST
 	OverwriteReceipts  Plant = "overwrite-receipts"   // a receipt takes the place of the one before
 	RewriteFinal       Plant = "rewrite-final"        // a final receipt does not end the request
