@@ -11,7 +11,7 @@ const module = "github.com/agentic-go/agentic"
 // JSON, and a package that is not here may not exist.
 var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
-	"internal/cli": ". client transport desk internal/deskcmd internal/workcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
+	"internal/cli": ". client transport desk conformance internal/deskcmd internal/workcmd internal/conformcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
 		" internal/render internal/advice internal/escape internal/inputschema internal/scenario",
 	"internal/place":         "client desk sqlite postgres fleet internal/advice internal/escape",
 	"internal/demo":          ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
@@ -57,6 +57,7 @@ var arrows = map[string]string{
 	"internal/pgtest":        "", // for tests only
 	"internal/proof":         "", // tests only
 	"internal/proof/hosts":   "", // tests only
+	"internal/proof/kits":    "", // tests only
 
 	"examples/publisher/before": "", // as a publisher was before
 }

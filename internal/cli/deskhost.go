@@ -98,7 +98,7 @@ type deskReach struct {
 
 func (r *deskReach) Check() (err error) {
 	r.reachArgs = r.reachFlags.args()
-	if r.header, err = r.app.header(r.headers); err != nil {
+	if r.header, err = r.app.header(headerFlag, r.headers); err != nil {
 		return err
 	}
 	_, err = r.transport("", nil) // wrong flags come before a missing ledger

@@ -51,18 +51,20 @@ func (f *reachFlags) args() string {
 	return b.String()
 }
 
+const headerFlag = "--header-from-env"
+
 // header reads the environment once, so that nothing is saved before every value
 // is known. No message tells a value.
-func (a *app) header(specs []string) (http.Header, error) {
+func (a *app) header(flag string, specs []string) (http.Header, error) {
 	h := make(http.Header)
 	for _, spec := range specs {
 		name, variable, ok := strings.Cut(spec, "=")
 		usage := func(problem, remedy string) error {
-			return advice.BadUsage("--header-from-env "+spec+": "+problem, remedy)
+			return advice.BadUsage(flag+" "+spec+": "+problem, remedy)
 		}
 		switch {
 		case !ok || variable == "" || !httpguts.ValidHeaderFieldName(name):
-			return nil, usage("it is not NAME=VARIABLE with the name of a header", "Write it as --header-from-env 'Authorization=TOKEN_VARIABLE'.")
+			return nil, usage("it is not NAME=VARIABLE with the name of a header", "Write it as "+flag+" 'Authorization=TOKEN_VARIABLE'.")
 		case transport.ReservedHeader(name):
 			return nil, usage("this header is not for credentials", "Name the header that carries the credential, such as Authorization.")
 		case h.Get(name) != "":

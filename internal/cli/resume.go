@@ -58,7 +58,7 @@ func (a *app) resume(ctx context.Context, id string, reach reachFlags, lf ledger
 	if err := errors.Join(lf.check(), checkRequestID(id)); err != nil {
 		return err
 	}
-	header, err := a.header(reach.headers)
+	header, err := a.header(headerFlag, reach.headers)
 	if err != nil {
 		return err
 	}

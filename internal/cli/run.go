@@ -16,6 +16,7 @@ import (
 	"github.com/agentic-go/agentic/internal/escape"
 	"github.com/agentic-go/agentic/internal/inputschema"
 	"github.com/agentic-go/agentic/internal/render"
+	"github.com/agentic-go/agentic/transport"
 )
 
 const runHelp = `Run one action: save the request, send it at most once, follow its status, verify
@@ -189,7 +190,7 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 	if err := f.check(profile); err != nil {
 		return nil, err
 	}
-	header, err := a.header(f.headers)
+	header, err := a.header(headerFlag, f.headers)
 	if err != nil {
 		return nil, err
 	}
@@ -202,13 +203,8 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 		return nil, err
 	}
 	defer t.CloseIdleConnections()
-	source := documents.Source{Stdin: a.stdin, Transport: t, Names: a.names, Options: agentic.Options{AllowLoopback: f.allowLoopback}}
-	plan, err := source.Plan(ctx, profile, f.openapi, f.action)
+	plan, err := a.findPlan(ctx, t, &f.reachFlags, profile, f.openapi, f.action)
 	if err != nil {
-		return nil, err
-	}
-	a.warn(plan.Warnings)
-	if err := t.Approve(plan.Origin, plan.Action.ID); err != nil {
 		return nil, err
 	}
 	in, err := plan.CheckInput(input)
@@ -232,6 +228,21 @@ func (a *app) begin(ctx context.Context, profile string, f *runFlags) (*session,
 		return nil, err
 	}
 	return &session{c, l, plan, in, unchecked}, nil
+}
+
+// findPlan finds the documents of an action, shows their warnings, and refuses an
+// origin that is not approved.
+func (a *app) findPlan(ctx context.Context, t *transport.Transport, f *reachFlags, profile, openapi, action string) (*agentic.Plan, error) {
+	source := documents.Source{Stdin: a.stdin, Transport: t, Names: a.names, Options: agentic.Options{AllowLoopback: f.allowLoopback}}
+	plan, err := source.Plan(ctx, profile, openapi, action)
+	if err != nil {
+		return nil, err
+	}
+	a.warn(plan.Warnings)
+	if err := t.Approve(plan.Origin, plan.Action.ID); err != nil {
+		return nil, err
+	}
+	return plan, nil
 }
 
 // warn shows what does not make a pair of documents unusable.

@@ -94,7 +94,7 @@ func (r *workReach) originHeaders() (map[string]http.Header, error) {
 	}
 	headers := make(map[string]http.Header)
 	for origin, specs := range specs {
-		h, err := r.app.header(specs)
+		h, err := r.app.header(headerFlag, specs)
 		if err != nil {
 			return nil, err
 		}
