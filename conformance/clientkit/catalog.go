@@ -18,7 +18,8 @@ func catalog() []scenario {
 		changeScenarios(),
 		clockScenarios(),
 		documentScenarios(),
-		hostileScenarios(),
+		storyScenarios(),
+		actionScenarios(),
 	)
 }
 

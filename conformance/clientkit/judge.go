@@ -328,6 +328,9 @@ type seen struct {
 	gone   bool
 }
 
+// NetConn is the connection of the system.
+func (s *seen) NetConn() net.Conn { return s.Conn }
+
 func (s *seen) Read(p []byte) (int, error) {
 	s.first.Do(func() {
 		if g := s.judge.wait(accepted, ""); g != nil {

@@ -1,4 +1,4 @@
-package clientkit
+package story
 
 import (
 	"fmt"
@@ -8,67 +8,55 @@ import (
 	"github.com/agentic-go/agentic/conformance"
 )
 
-const (
-	whatAtOnce = "status reads after it"
-	whatReadNo = "resource reads"
-)
-
 // outcomes are what a sequence of answers comes to.
-func outcomes() []scenario {
+func outcomes() []Story {
 	const group = "Outcomes"
 	down := say(http.StatusServiceUnavailable, `{}`)
 	absent := say(http.StatusNotFound, `{}`)
 	pending, failed, unknown := tell(pendingText), tell(failedText), tell(unknownText)
-	noRead := func(t *told, _ reply) { conformance.Equal(t.Recorder, whatReadNo, 0, t.arrived(resource)) }
-	var all []story
-	add := func(level conformance.Level, id, title, sections, asks string, want agentic.Outcome, checks int, status, resource []reaction, check func(*told, reply)) {
-		s := story{Info: must("outcomes/"+id, group, title+": "+string(want), sections, asks), terms: terms{checks: checks}, want: want,
-			status: status, resource: resource, check: check}
+	noRead := func(s *Story) { s.NoRead = true }
+	var all []Story
+	add := func(level conformance.Level, id, title, sections, asks string, want agentic.Outcome, checks int, status, resource []Reaction, also func(*Story)) {
+		s := Story{Info: must("outcomes/"+id, group, title+": "+string(want), sections, asks), Terms: Terms{checks: checks}, Want: want,
+			Status: status, Resource: resource}
+		if also != nil {
+			also(&s)
+		}
 		s.Level = level
 		all = append(all, s)
 	}
 	add(conformance.Must, "failed", "the status is failed", "4", "failed is the service's own word that the action did not complete.", agentic.Failed, 3, always(failed), nil, noRead)
 	add(conformance.Reading, "failed-at-once", "the status is failed, and then it would be succeeded", "4 D11", "failed is authoritative, so it ends the checks at once.",
-		agentic.Failed, 3, []reaction{failed, honestStatus}, nil,
-		func(t *told, _ reply) { conformance.Equal(t.Recorder, whatAtOnce, 0, t.arrived(status)-1) })
+		agentic.Failed, 3, []Reaction{failed, HonestStatus}, nil,
+		func(s *Story) { s.OneCheck = true })
 	add(conformance.Must, "unknown", "the status is unknown, and the resource would be right", "4 6.9", "unknown proves nothing, and only a status of succeeded leads to the resource.",
 		agentic.Unknown, 3, always(unknown), nil, noRead)
 	add(conformance.Must, "pending", "the status is pending, and the resource would be right", "4 6.9", "A status that stays pending is preserved as pending.",
 		agentic.Pending, 3, always(pending), nil, noRead)
-	add(conformance.Must, "pending-succeeded", "the status is pending and then succeeded", "6.5 6.6", "Checks go on within maxChecks.", agentic.Succeeded, 3, []reaction{pending, honestStatus}, nil, nil)
-	add(conformance.Must, "unknown-succeeded", "the status is unknown and then succeeded", "6.5 6.6", "unknown is no end within maxChecks.", agentic.Succeeded, 3, []reaction{unknown, honestStatus}, nil, nil)
+	add(conformance.Must, "pending-succeeded", "the status is pending and then succeeded", "6.5 6.6", "Checks go on within maxChecks.", agentic.Succeeded, 3, []Reaction{pending, HonestStatus}, nil, nil)
+	add(conformance.Must, "unknown-succeeded", "the status is unknown and then succeeded", "6.5 6.6", "unknown is no end within maxChecks.", agentic.Succeeded, 3, []Reaction{unknown, HonestStatus}, nil, nil)
 	add(conformance.Must, "unavailable-succeeded", "the status answers 503 and then succeeded", "6.5 6.6", "A status that could not be read is read again within maxChecks.",
-		agentic.Succeeded, 3, []reaction{down, honestStatus}, nil, nil)
-	add(conformance.Must, "pending-failed", "the status is pending and then failed", "4", "Checks go on within maxChecks.", agentic.Failed, 3, []reaction{pending, failed}, nil, nil)
-	add(conformance.Reading, "pending-unknown", "the last status is unknown after pending", "6.9 D11", "The last check decides.", agentic.Unknown, 2, []reaction{pending, unknown}, nil, nil)
-	add(conformance.Reading, "unknown-pending", "the last status is pending after unknown", "6.9 D11", "The last check decides.", agentic.Pending, 2, []reaction{unknown, pending}, nil, nil)
-	add(conformance.Reading, "pending-unavailable", "the last status answers 503 after pending", "6.9 D11", "The last check decides.", agentic.Unknown, 2, []reaction{pending, down}, nil, nil)
+		agentic.Succeeded, 3, []Reaction{down, HonestStatus}, nil, nil)
+	add(conformance.Must, "pending-failed", "the status is pending and then failed", "4", "Checks go on within maxChecks.", agentic.Failed, 3, []Reaction{pending, failed}, nil, nil)
+	add(conformance.Reading, "pending-unknown", "the last status is unknown after pending", "6.9 D11", "The last check decides.", agentic.Unknown, 2, []Reaction{pending, unknown}, nil, nil)
+	add(conformance.Reading, "unknown-pending", "the last status is pending after unknown", "6.9 D11", "The last check decides.", agentic.Pending, 2, []Reaction{unknown, pending}, nil, nil)
+	add(conformance.Reading, "pending-unavailable", "the last status answers 503 after pending", "6.9 D11", "The last check decides.", agentic.Unknown, 2, []Reaction{pending, down}, nil, nil)
 	add(conformance.Must, "absent", "the status is succeeded and the resource stays absent", "6.6 6.7 6.9", "What cannot be verified is unknown.", agentic.Unknown, 2, nil, always(absent), nil)
 	add(conformance.Must, "absent-then-right", "the resource is absent, then right", "6.6 6.7", "A resource that shows its evidence within the checks is verified.",
-		agentic.Succeeded, 2, nil, []reaction{absent, honestResource}, nil)
+		agentic.Succeeded, 2, nil, []Reaction{absent, HonestResource}, nil)
 	add(conformance.Reading, "succeeded-failed", "the status is succeeded without a resource, then failed", "4 D11", "A service that contradicts itself is believed in neither.",
-		agentic.Unknown, 2, []reaction{honestStatus, failed}, always(absent), nil)
+		agentic.Unknown, 2, []Reaction{HonestStatus, failed}, always(absent), nil)
 	add(conformance.Reading, "succeeded-pending", "the status is succeeded without a resource, then pending", "6.9 D11", "The last check decides.",
-		agentic.Pending, 2, []reaction{honestStatus, pending}, always(absent), nil)
+		agentic.Pending, 2, []Reaction{HonestStatus, pending}, always(absent), nil)
 	for _, n := range []int{1, 3, 10} {
 		add(conformance.Must, fmt.Sprintf("bound-%d", n), fmt.Sprintf("the status would be succeeded after maxChecks of %d", n), "3 6.8", "There are at most maxChecks status checks in one execution.",
-			agentic.Pending, n, append(slicesOf(n, pending), honestStatus), nil, nil)
+			agentic.Pending, n, append(slicesOf(n, pending), HonestStatus), nil, nil)
 	}
-	return stories(all)
+	return all
 }
 
-// arrived is how many requests of an operation arrived.
-func (t *told) arrived(op operation) (n int) {
-	for _, a := range t.judge.record() {
-		if a.op == op {
-			n++
-		}
-	}
-	return n
-}
-
-func slicesOf(n int, r reaction) []reaction {
-	list := make([]reaction, n, n+1)
+func slicesOf(n int, r Reaction) []Reaction {
+	list := make([]Reaction, n, n+1)
 	for i := range list {
 		list[i] = r
 	}
@@ -76,12 +64,12 @@ func slicesOf(n int, r reaction) []reaction {
 }
 
 // submissions are answers to the POST, none of which makes an outcome.
-func submissions() []scenario {
+func submissions() []Story {
 	const group = "Answers to the POST"
 	const hint = "Look at what the client concludes from the answer to its POST: nothing but what it reads afterwards makes an outcome."
-	var all []story
-	add := func(level conformance.Level, id, title, sections, asks string, do reaction, status []reaction, want agentic.Outcome) {
-		s := story{Info: must("submission/"+id, group, title+": "+string(want), sections, asks), submit: always(do), status: status, want: want, hint: hint}
+	var all []Story
+	add := func(level conformance.Level, id, title, sections, asks string, do Reaction, status []Reaction, want agentic.Outcome) {
+		s := Story{Info: must("submission/"+id, group, title+": "+string(want), sections, asks), Submit: always(do), Status: status, Want: want, Hint: hint}
 		s.Level = level
 		all = append(all, s)
 	}
@@ -92,7 +80,7 @@ func submissions() []scenario {
 		add(conformance.Must, fmt.Sprintf("%d-pending", code), fmt.Sprintf("the POST gets %d and a body that says succeeded, the status is pending", code), "4 6.7 6.9", claims,
 			say(code, statusText), always(tell(pendingText)), agentic.Pending)
 	}
-	add(conformance.Must, "201-failed", "the POST gets 201 and all of a resource, the status is failed", "4", claims, honestSubmit, always(tell(failedText)), agentic.Failed)
+	add(conformance.Must, "201-failed", "the POST gets 201 and all of a resource, the status is failed", "4", claims, HonestSubmit, always(tell(failedText)), agentic.Failed)
 	const ambiguous = "The answer to the submission does not decide; status and resource evidence do."
 	for _, code := range []int{500, 502, 503, 504} {
 		add(conformance.Must, fmt.Sprintf("%d-succeeded", code), fmt.Sprintf("the POST gets %d, and status and resource prove it", code), "4 6.5", ambiguous, say(code, `{}`), nil, agentic.Succeeded)
@@ -100,7 +88,7 @@ func submissions() []scenario {
 	for _, code := range []int{400, 401, 403, 404, 410, 429, 204, 299} {
 		do := say(code, `{}`)
 		if code == http.StatusNoContent {
-			do = func(_ *told, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+			do = func(_ *Told, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 		}
 		add(conformance.Reading, fmt.Sprintf("%d-succeeded", code), fmt.Sprintf("the POST gets %d, and status and resource prove it", code), "4 6.5 D10", ambiguous, do, nil, agentic.Succeeded)
 	}
@@ -110,11 +98,11 @@ func submissions() []scenario {
 		const refused = "A service that refused this very submission may tell under its ID of somebody's earlier request."
 		for _, c := range []struct {
 			name   string
-			status []reaction
+			status []Reaction
 			want   agentic.Outcome
 		}{{"succeeded", nil, agentic.Unknown}, {"pending", always(tell(pendingText)), agentic.Pending}, {"failed", always(tell(failedText)), agentic.Failed}} {
 			add(conformance.Reading, fmt.Sprintf("%d-%s", code, c.name), fmt.Sprintf("the POST gets %d, and the status is %s", code, c.name), "5 6.7 D10", refused, say(code, `{}`), c.status, c.want)
 		}
 	}
-	return stories(all)
+	return all
 }

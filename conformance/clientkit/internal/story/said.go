@@ -1,8 +1,9 @@
-package clientkit
+package story
 
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/agentic-go/agentic"
@@ -10,40 +11,40 @@ import (
 )
 
 // said is a whole answer that is not what the draft asks for, or looks as if it were not.
-// Its ID is below that of its operation.
+// Its ID is below that of its Operation.
 type said struct {
 	id, title string
 	level     conformance.Level
 	sections  string
-	do        reaction
+	do        Reaction
 	want      agentic.Outcome
 }
 
-// saidAnswers are the answers of status and resource one thing at a time.
-func saidAnswers() []scenario {
-	var all []story
-	for _, o := range operations[1:] {
-		of := "the status"
-		if o.op == resource {
-			of = "the resource"
+// answers are the answers of status and resource one thing at a time.
+func answers() []Story {
+	var all []Story
+	for _, o := range roles[1:] {
+		of, own := "the status", saidOfStatus()
+		if o.id == theResource.id {
+			of, own = "the resource", saidOfResource()
 		}
-		for _, s := range append(saidOfBoth(o.op), map[operation][]said{status: saidOfStatus(), resource: saidOfResource()}[o.op]...) {
-			story := story{Info: must(string(o.op)+"/"+s.id, "Answers of "+of, fmt.Sprintf("%s %s: %s", of, s.title, s.want), s.sections,
-				"Only a whole and right answer establishes an outcome or is evidence; everything else stays unknown."), want: s.want,
-				hint: "Look at how this answer is checked before anything is concluded from it: " + s.title + "."}
+		for _, s := range slices.Concat(saidOfBoth(o), own) {
+			story := Story{Info: must(o.id+"/"+s.id, "Answers of "+of, fmt.Sprintf("%s %s: %s", of, s.title, s.want), s.sections,
+				"Only a whole and right answer establishes an outcome or is evidence; everything else stays unknown."), Want: s.want,
+				Hint: "Look at how this answer is checked before anything is concluded from it: " + s.title + "."}
 			story.Level = s.level
 			o.spoil(&story, s.do)
 			all = append(all, story)
 		}
 	}
-	return stories(all)
+	return all
 }
 
 // saidOfBoth are answers that are wrong, or right, for a status as for a resource.
-func saidOfBoth(op operation) []said {
-	text, section, decision := right(op), "4", "D12"
+func saidOfBoth(o role) []said {
+	text, section, decision := o.text, "4", "D12"
 	codes, level := "4 6.9", conformance.Must // HTTP 200 is required for the status
-	if op == resource {
+	if o.id == theResource.id {
 		section, decision, codes, level = "6.6", "D13", "6.6 D13", conformance.Reading
 	}
 	add := func(member string) string { return strings.Replace(text, "{", "{"+member+",", 1) }
@@ -55,11 +56,11 @@ func saidOfBoth(op operation) []said {
 		{"html", "is text/html with a right body", conformance.Reading, section + " " + decision, sayAs(200, "text/html", text), agentic.Unknown},
 		{"plain", "is text/plain with a right body", conformance.Reading, section + " " + decision, sayAs(200, "text/plain", text), agentic.Unknown},
 		{"no-media-type", "has no media type", conformance.Reading, section + " " + decision, sayAs(200, "", text), agentic.Unknown},
-		{"two-media-types", "has two media types", conformance.Reading, section + " " + decision, func(t *told, w http.ResponseWriter, r *http.Request) {
+		{"two-media-types", "has two media types", conformance.Reading, section + " " + decision, func(t *Told, w http.ResponseWriter, r *http.Request) {
 			w.Header()["Content-Type"] = []string{asJSON, "text/html"}
 			_, _ = w.Write([]byte(t.fill(text)))
 		}, agentic.Unknown},
-		{"encoded", "has a content coding that nobody asked for", conformance.Reading, section + " D15", func(t *told, w http.ResponseWriter, r *http.Request) {
+		{"encoded", "has a content coding that nobody asked for", conformance.Reading, section + " D15", func(t *Told, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "x-unasked")
 			say(200, text)(t, w, r)
 		}, agentic.Unknown},
@@ -67,7 +68,7 @@ func saidOfBoth(op operation) []said {
 		{"page", "is a page of HTML in spite of its media type", conformance.Must, section + " 6.9", say(200, "<!doctype html><title>Sign in</title>"), agentic.Unknown},
 		{"half", "is half of a JSON text", conformance.Must, section + " 6.9", say(200, text[:len(text)*2/3]), agentic.Unknown},
 		{"array", "is an array with the right object in it", conformance.Must, section + " 6.9", say(200, "["+text+"]"), agentic.Unknown},
-		{"text", "is the right object as a JSON text", conformance.Must, section + " 6.9", func(t *told, w http.ResponseWriter, r *http.Request) {
+		{"text", "is the right object as a JSON text", conformance.Must, section + " 6.9", func(t *Told, w http.ResponseWriter, r *http.Request) {
 			say(200, fmt.Sprintf("%q", t.fill(text)))(t, w, r)
 		}, agentic.Unknown},
 		{"null", "is null", conformance.Must, section + " 6.9", say(200, "null"), agentic.Unknown},
@@ -77,7 +78,7 @@ func saidOfBoth(op operation) []said {
 		{"trailing-text", "has something behind its end", conformance.Must, section + " 6.9", say(200, text+"x"), agentic.Unknown},
 		{"two-values", "is two JSON texts, the second of which says something else", conformance.Must, section + " 6.9", say(200, text+"\n"+unknownText), agentic.Unknown},
 		{"byte-order-mark", "begins with a byte order mark", conformance.Reading, section + " D1", say(200, "\ufeff"+text), agentic.Unknown},
-		{"utf-16", "is in UTF-16", conformance.Reading, section + " D1", func(t *told, w http.ResponseWriter, r *http.Request) {
+		{"utf-16", "is in UTF-16", conformance.Reading, section + " D1", func(t *Told, w http.ResponseWriter, r *http.Request) {
 			say(200, "\xff\xfe"+strings.Join(strings.Split(t.fill(text), ""), "\x00")+"\x00")(t, w, r)
 		}, agentic.Unknown},
 		{"not-utf-8", "has a byte that is not UTF-8 in an unused member", conformance.Reading, section + " D1", say(200, add("\"note\":\"\xff\"")), agentic.Unknown},
@@ -91,7 +92,7 @@ func saidOfBoth(op operation) []said {
 		all = append(all, said{fmt.Sprintf("http-%d", code), fmt.Sprintf("has HTTP status %d and a right body", code), level, codes, say(code, text), agentic.Unknown})
 	}
 	for _, code := range []int{204, 205, 300, 304} { // whose bodies no server writes for us
-		all = append(all, said{fmt.Sprintf("http-%d", code), fmt.Sprintf("has HTTP status %d and a right body", code), level, codes, wire(func(t *told, c *taken) {
+		all = append(all, said{fmt.Sprintf("http-%d", code), fmt.Sprintf("has HTTP status %d and a right body", code), level, codes, wire(func(t *Told, c *taken) {
 			body := t.fill(text)
 			c.write(t, fmt.Sprintf("HTTP/1.1 %d X\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", code, len(body), body))
 		}), agentic.Unknown})

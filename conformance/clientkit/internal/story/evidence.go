@@ -1,4 +1,4 @@
-package clientkit
+package story
 
 import (
 	"fmt"
@@ -9,19 +9,19 @@ import (
 )
 
 // evidence checks what of a resource counts as that of the request (section 6.6).
-func evidence() []scenario {
+func evidence() []Story {
 	const group = "Evidence"
 	const asks = "Resource ID, request ID, success state and all input pairs are checked, and a missing value is no match."
-	var all []story
+	var all []Story
 	wrong := func(id, title, text string) {
-		all = append(all, story{Info: must("evidence/"+id, group, title+": unknown", "3 6.6 6.7 6.9", asks), input: threeInput, terms: terms{pairs: threePairs},
-			resource: always(say(200, text)), want: agentic.Unknown, hint: "The one thing that is wrong: " + title + "."})
+		all = append(all, Story{Info: must("evidence/"+id, group, title+": unknown", "3 6.6 6.7 6.9", asks), Input: threeInput, Terms: Terms{pairs: threePairs},
+			Resource: always(say(200, text)), Want: agentic.Unknown, Hint: "The one thing that is wrong: " + title + "."})
 	}
 	const members = `"subject":"Printer","place":{"floor":2},"urgent":true}`
-	all = append(all, story{Info: must("evidence/right", group, "every piece is right: succeeded", "3 6.6 6.7", asks), input: threeInput, terms: terms{pairs: threePairs}, want: agentic.Succeeded})
+	all = append(all, Story{Info: must("evidence/right", group, "every piece is right: succeeded", "3 6.6 6.7", asks), Input: threeInput, Terms: Terms{pairs: threePairs}, Want: agentic.Succeeded})
 	wrong("id", "the resource has another ID", `{"id":"T-2","request_id":{key},"status":"open",{members}`)
 	wrong("id-number", "the resource's ID is the number that the text of its ID names", `{"id":1,"request_id":{key},"status":"open",{members}`)
-	all[len(all)-1].id = "1"
+	all[len(all)-1].ID = "1"
 	wrong("id-case", "the resource's ID is in lower case", `{"id":"t-1","request_id":{key},"status":"open",{members}`)
 	wrong("id-missing", "the resource has no ID", `{"request_id":{key},"status":"open",{members}`)
 	wrong("request", "the resource belongs to another request", `{"id":{id},"request_id":"00000000-0000-4000-8000-000000000000","status":"open",{members}`)
@@ -37,9 +37,9 @@ func evidence() []scenario {
 	wrong("middle-pair", "the second of three input pairs differs", right+strings.Replace(members, "2", "3", 1))
 	wrong("last-pair", "the last of three input pairs differs", right+strings.Replace(members, "true", "false", 1))
 	wrong("last-pair-missing", "the last of three input pairs is missing in the resource", right+strings.Replace(members, `,"urgent":true`, "", 1))
-	all = append(all, story{Info: must("evidence/closed", group, "the state is the second of successValues: succeeded", "3 6.6", asks),
-		resource: always(say(200, `{"id":{id},"request_id":{key},"status":"closed",{members}`)), want: agentic.Succeeded})
-	return append(stories(all), append(values(), pointers()...)...)
+	all = append(all, Story{Info: must("evidence/closed", group, "the state is the second of successValues: succeeded", "3 6.6", asks),
+		Resource: always(say(200, `{"id":{id},"request_id":{key},"status":"closed",{members}`)), Want: agentic.Succeeded})
+	return all
 }
 
 const threeInput = `{"subject":"Printer","place":{"floor":2},"urgent":true}`
@@ -47,10 +47,10 @@ const threeInput = `{"subject":"Printer","place":{"floor":2},"urgent":true}`
 var threePairs = []string{"/subject", "/subject", "/place/floor", "/place/floor", "/urgent", "/urgent"}
 
 // values compares a value of the input with one of the resource (section 3, D2).
-func values() []scenario {
+func values() []Story {
 	const binding, reads = conformance.Must, conformance.Reading
 	const yes, no = agentic.Succeeded, agentic.Unknown
-	var all []story
+	var all []Story
 	for _, v := range []struct {
 		id, input, resource string
 		want                agentic.Outcome
@@ -80,24 +80,24 @@ func values() []scenario {
 		if v.want == no {
 			verb = "is not"
 		}
-		s := story{Info: must("values/"+v.id, "Values of the evidence", fmt.Sprintf("the input's %s %s the resource's %s: %s", v.input, verb, v.resource, v.want), "3 6.6",
+		s := Story{Info: must("values/"+v.id, "Values of the evidence", fmt.Sprintf("the input's %s %s the resource's %s: %s", v.input, verb, v.resource, v.want), "3 6.6",
 			"Input evidence is compared as structural JSON equality: members in any order, texts by their code points, numbers by their value."),
-			input: `{"subject":"s","v":` + v.input + `}`, terms: terms{pairs: []string{"/subject", "/subject", "/v", "/v"}}, want: v.want,
-			resource: always(say(200, `{"id":{id},"request_id":{key},"status":"open","subject":"s","v":`+v.resource+`}`)),
-			hint:     "Look at how two JSON values are compared, and whether numbers pass through a floating-point type, in what is sent and in what is compared."}
+			Input: `{"subject":"s","v":` + v.input + `}`, Terms: Terms{pairs: []string{"/subject", "/subject", "/v", "/v"}}, Want: v.want,
+			Resource: always(say(200, `{"id":{id},"request_id":{key},"status":"open","subject":"s","v":`+v.resource+`}`)),
+			Hint:     "Look at how two JSON values are compared, and whether numbers pass through a floating-point type, in what is sent and in what is compared."}
 		if s.Level = v.level; v.level == reads {
 			s.Sections = append(s.Sections, "D2")
 		}
 		all = append(all, s)
 	}
-	return stories(all)
+	return all
 }
 
 // pointers resolves evidence pointers (section 3, RFC 6901, D5).
-func pointers() []scenario {
+func pointers() []Story {
 	const group = "Pointers"
 	const asks = "JSON Pointers use the rules of RFC 6901, and what they do not find is no match."
-	var all []story
+	var all []Story
 	for _, p := range []struct {
 		id, title                               string
 		input, inputPointer, members, inPointer string
@@ -138,18 +138,18 @@ func pointers() []scenario {
 		{"missing-input-length", "length is no value of the input's array", `{"items":["A"]}`, "/items/length", `"v":1`, "/v", ""},
 		{"missing-input-index", "the input's array ends before the index", `{"items":["A"]}`, "/items/1", `"items":["A"]`, "/items/1", ""},
 	} {
-		s := story{Info: must("pointers/"+p.id, group, fmt.Sprintf("%s: %s", p.title, p.want), "3 6.6", asks), input: p.input, terms: terms{pairs: []string{p.inputPointer, p.inPointer}}, want: p.want,
-			resource: always(say(200, `{"id":{id},"request_id":{key},"status":"open",`+p.members+`}`)), hint: "Look at how the pointer " + p.inPointer + " is resolved: " + p.title + "."}
+		s := Story{Info: must("pointers/"+p.id, group, fmt.Sprintf("%s: %s", p.title, p.want), "3 6.6", asks), Input: p.input, Terms: Terms{pairs: []string{p.inputPointer, p.inPointer}}, Want: p.want,
+			Resource: always(say(200, `{"id":{id},"request_id":{key},"status":"open",`+p.members+`}`)), Hint: "Look at how the pointer " + p.inPointer + " is resolved: " + p.title + "."}
 		if p.want == "" {
 			s.Title, s.Sections, s.Asks = p.title+": nothing is sent", []string{"3", "4", "6.1"}, "The input evidence fields are required before anything is sent."
 		}
 		all = append(all, s)
 	}
-	nested := story{Info: must("pointers/nested", group, "ID, request ID and state are deep in the resource, behind escapes and indexes: succeeded", "3 6.6", asks), want: agentic.Succeeded,
-		terms:    terms{id: "/data/0/id", request: "/meta/x~1request~0id", state: "/data/1/states/0"},
-		resource: always(say(200, `{"id":"x","request_id":"x","status":"x","data":[{"id":{id}},{"states":["open"]}],"meta":{"x/request~id":{key}},{members}`))}
+	nested := Story{Info: must("pointers/nested", group, "ID, request ID and state are deep in the resource, behind escapes and indexes: succeeded", "3 6.6", asks), Want: agentic.Succeeded,
+		Terms:    Terms{id: "/data/0/id", request: "/meta/x~1request~0id", state: "/data/1/states/0"},
+		Resource: always(say(200, `{"id":"x","request_id":"x","status":"x","data":[{"id":{id}},{"states":["open"]}],"meta":{"x/request~id":{key}},{members}`))}
 	decoy := nested
 	decoy.Info = must("pointers/nested-decoy", group, "the top of the resource is right, but the pointers name other places: unknown", "3 6.6", asks)
-	decoy.want, decoy.resource = agentic.Unknown, always(honestResource)
-	return stories(append(all, nested, decoy))
+	decoy.Want, decoy.Resource = agentic.Unknown, always(HonestResource)
+	return append(all, nested, decoy)
 }
