@@ -260,8 +260,8 @@ Group
   FLAKY            check/flaky: it holds
       the draft is silent, and the safe reading asks (section 6.4, D10): It holds.
       1 of 2 tries did not pass; this is try 2
-      held      POSTs: 1
       NOT HELD  outcome: expected unknownx, found fx
+      held      POSTs: 1
       error: the connectionx
       exchange 1: lostx
         > POST /tickets

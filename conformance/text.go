@@ -124,8 +124,12 @@ func (c Result) details() (out []string) {
 	if which != "" {
 		out = append(out, which)
 	}
-	for _, e := range t.Expectations {
-		add("", e.words())
+	for _, held := range []bool{false, true} { // what explains the failure comes first
+		for _, e := range t.Expectations {
+			if e.OK == held {
+				add("", e.words())
+			}
+		}
 	}
 	if t.Error != "" {
 		add("error: ", t.Error)
@@ -163,14 +167,22 @@ func (c Result) asks() string {
 }
 
 func (c Result) cites() string {
-	var cites []string
+	var sections, decisions []string
 	for _, s := range c.Sections {
-		if !strings.HasPrefix(s, "D") {
-			s = "section " + s
+		if strings.HasPrefix(s, "D") {
+			decisions = append(decisions, s)
+		} else {
+			sections = append(sections, s)
 		}
-		cites = append(cites, s)
 	}
-	return strings.Join(cites, ", ")
+	word := "section "
+	if len(sections) > 1 {
+		word = "sections "
+	}
+	if len(sections) > 0 {
+		sections[0] = word + sections[0]
+	}
+	return strings.Join(append(sections, decisions...), ", ")
 }
 
 // telling is the first try that did not pass, and which one it is of several.
@@ -195,13 +207,10 @@ func (c Result) telling() (t Try, which string) {
 }
 
 func (e Expectation) words() string {
-	switch {
-	case !e.OK:
-		return "NOT HELD  " + e.What + ": expected " + e.Expected + ", found " + e.Found
-	case e.Found == "" || e.Found == e.Expected:
+	if e.OK {
 		return "held      " + e.What + ": " + e.Expected
 	}
-	return "held      " + e.What + ": expected " + e.Expected + ", found " + e.Found
+	return "NOT HELD  " + e.What + ": expected " + e.Expected + ", found " + e.Found
 }
 
 // answer is what came back, in words if nothing did.

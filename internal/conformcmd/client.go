@@ -100,7 +100,7 @@ func (c *Commands) client() *cobra.Command {
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "`FILE` that says how the client is started (required)")
 	cmd.Flags().StringVar(&f.baseline, "baseline", "", "`FILE` with the failures that are known")
 	cmd.Flags().StringVar(&f.writeBaseline, "write-baseline", "", "write a baseline of what failed to this `FILE`, with the reasons of --baseline")
-	cmd.Flags().IntVar(&f.parallel, "parallel", 1, "so many checks at once")
+	cmd.Flags().IntVar(&f.parallel, "parallel", 4, "so many checks at once")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", clientkit.DefaultTimeout, "how long one call of the client may take (`DURATION`)")
 	f.runFlags.add(cmd, conformance.Client)
 	completeFile(cmd, "adapter", "json")

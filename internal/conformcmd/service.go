@@ -338,7 +338,7 @@ func trying(plan *agentic.Plan, c servicekit.Config, checks int) []byte {
 	render.Field(&b, "origin", plan.Origin)
 	render.Field(&b, "action", plan.Action.ID)
 	render.Field(&b, "submits to", plan.SubmitURL())
-	render.Field(&b, "checks", fmt.Sprintf("%d, each %d times", checks, c.Repeat))
+	render.Field(&b, "checks", fmt.Sprintf("%d, each tried %s", checks, render.Plural(c.Repeat, "time")))
 	render.Field(&b, "requests", fmt.Sprintf("at most %d", requests))
 	render.Field(&b, "headers", names(c.First.Header))
 	if c.Second != nil {

@@ -3,6 +3,7 @@ package conformcmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
 	"github.com/agentic-go/agentic/conformance"
+	"github.com/agentic-go/agentic/conformance/servicekit"
 	"github.com/agentic-go/agentic/internal/ticket"
 )
 
@@ -92,7 +94,7 @@ func TestServiceConsent(t *testing.T) {
 	if err := no.run(t, args...); err == nil || !strings.Contains(err.Error(), "you did not agree") || no.stdout.Len() > 0 {
 		t.Errorf("%v\n%s", err, no.stdout.String())
 	}
-	for _, want := range []string{origin + "\n", "create-ticket", "at most 600", "Authorization", "X-Other", `{"subject":"a test"}`, "makes real resources", "[y/N]"} {
+	for _, want := range []string{origin + "\n", "create-ticket", fmt.Sprintf("at most %d\n", servicekit.DefaultMaxRequests), "Authorization", "X-Other", `{"subject":"a test"}`, "makes real resources", "[y/N]"} {
 		if !strings.Contains(no.asked, want) {
 			t.Errorf("the question has no %q:\n%s", want, no.asked)
 		}
