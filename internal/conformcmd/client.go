@@ -24,7 +24,8 @@ the client says with what the service saw. Nothing but loopback is listened on.
    "command": ["program", "argument"], "features": ["test_now"]}
 A relative program with a slash in it is looked up from the file's folder, and the
 client runs there. The command is never given to a shell. features is optional and
-names members of the input beyond those of that runner which the client knows.
+names members of the input beyond those of that runner which the client knows:
+test_now and action_id (docs/conformance.md).
 
 The client is run with your rights: try only one that you would start yourself.
 
