@@ -29,13 +29,6 @@ func must(id, group, title, sections, asks string) conformance.Info {
 	return conformance.Info{ID: id, Group: group, Title: title, Level: conformance.Must, Sections: strings.Fields(sections), Asks: asks}
 }
 
-// should is must for a SHOULD of the draft.
-func should(id, group, title, sections, asks string) conformance.Info {
-	i := must(id, group, title, sections, asks)
-	i.Level = conformance.Should
-	return i
-}
-
 // reading is must for this project's reading of what the draft leaves open; its sections
 // name a decision.
 func reading(id, group, title, sections, asks string) conformance.Info {
