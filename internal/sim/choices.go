@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // kind names what a choice is about. How often a run makes a choice other than the
 // harmless one is drawn for each kind of its own, so that runs differ in their mix.
 type kind uint8
@@ -33,20 +35,28 @@ func (r *rng) next() uint64 {
 // always is the rate at which every choice is other than 0.
 const always = 1 << 16
 
-// chooser gives the choices of one run: drawn from a seed, or given as a list. Either
-// way made is the list that gives the same run again.
+// streams is how many lists of choices a run has: one for the world, and one for each
+// host and whatever follows from what it does. So a choice that is left out moves only
+// those of the same host.
+const streams = 1 + maxHosts
+
+// choices are what a run follows from.
+type choices [streams][]byte
+
+// chooser gives the choices of one run: drawn from a seed, or given. Either way made are
+// those that give the same run again.
 type chooser struct {
 	drawn bool
 	rng   rng
 	rates [kinds]uint32 // of always
 	steps [16]uint8     // what a step that is not harmless is, equally often
 
-	given []byte
-	made  []byte
+	given choices
+	made  choices
 }
 
 func (c *chooser) seeded(seed uint64) {
-	*c = chooser{drawn: true, rng: rng(seed), made: c.made[:0]}
+	*c = chooser{drawn: true, rng: rng(seed), made: c.made.emptied()}
 	c.rng.next()
 	// Faults come rarely or often, and some not at all; a quarter of the runs has only a
 	// few kinds of them.
@@ -68,17 +78,23 @@ func (c *chooser) seeded(seed uint64) {
 	}
 }
 
-func (c *chooser) listed(choices []byte) { *c = chooser{given: choices, made: c.made[:0]} }
+func (c *chooser) listed(given choices) { *c = chooser{given: given, made: c.made.emptied()} }
+
+func (c choices) emptied() choices {
+	for i := range c {
+		c[i] = c[i][:0]
+	}
+	return c
+}
 
 // choose gives a number below n. 0 is the harmless one, which is also what a given
 // list says past its end and where it says what cannot be.
-func (c *chooser) choose(k kind, n int) int {
-	v := 0
+func (c *chooser) choose(stream int, k kind, n int) int {
 	if n < 2 {
 		return 0
 	}
-	switch i := len(c.made); {
-	case c.drawn:
+	v := 0
+	if c.drawn {
 		u := c.rng.next()
 		switch {
 		case uint32(u)&(always-1) >= c.rates[k]:
@@ -87,9 +103,27 @@ func (c *chooser) choose(k kind, n int) int {
 		default:
 			v = 1 + int((u>>32)%uint64(n-1))
 		}
-	case i < len(c.given) && int(c.given[i]) < n:
-		v = int(c.given[i])
+	} else if i := len(c.made[stream]); i < len(c.given[stream]) && int(c.given[stream][i]) < n {
+		v = int(c.given[stream][i])
 	}
-	c.made = append(c.made, byte(v))
+	c.made[stream] = append(c.made[stream], byte(v))
 	return v
+}
+
+// trimmed is a copy without what is harmless anyway at the ends.
+func (c choices) trimmed() choices {
+	for i, list := range c {
+		n := len(list)
+		for n > 0 && list[n-1] == 0 {
+			n--
+		}
+		c[i] = slices.Clone(list[:n])
+	}
+	return c
+}
+
+// with is a copy with another list for one stream.
+func (c choices) with(stream int, list []byte) choices {
+	c[stream] = list
+	return c
 }

@@ -15,6 +15,7 @@ const (
 	cHeld
 	cLost
 	cSettled
+	cPurged
 	cNotSent
 	cRequestLost
 	cRequestLate
@@ -47,6 +48,7 @@ const (
 	cErrPrepared
 	cErrExpired
 	cErrSettled
+	cErrPurged
 	cErrInterrupted
 	cErrLedger
 	cKnown
@@ -55,12 +57,12 @@ const (
 
 var countNames = [countKinds]string{
 	"process crashed", "process paused", "another host first", "caller gave up", "clock ahead", "clock back",
-	"ledger failed before the effect", "ledger failed after the effect", "ledger down", "hold given", "held by another", "hold lost", "settled by a person",
+	"ledger failed before the effect", "ledger failed after the effect", "ledger down", "hold given", "held by another", "hold lost", "settled by a person", "purged",
 	"request not sent", "request lost", "request late", "request delivered twice", "answered by an intermediary", "no answer in time",
 	"answer lost", "answer late", "answer damaged", "earlier answer instead", "stale read", "service error", "service crashed",
 	"submission refused", "submission repeated", "decision pending", "decision failed", "ticket changed", "service breaks a promise", "request ID used by somebody else",
 	"receipt succeeded", "receipt failed", "receipt pending", "receipt unknown", "receipt from saved", "window ended",
-	"error: other binding", "error: duplicate", "error: not found", "error: prepared", "error: expired", "error: settled", "error: interrupted", "error: ledger",
+	"error: other binding", "error: duplicate", "error: not found", "error: prepared", "error: expired", "error: settled", "error: purged", "error: interrupted", "error: ledger",
 	"outcome checked against the service",
 }
 

@@ -27,6 +27,7 @@ var scope = client.Scope{Principal: "ann", Environment: "simulated"}
 // nothing.
 type host struct {
 	name     string
+	stream   int            // of its choices
 	patient  *client.Client // waits for other holders
 	hasty    *client.Client // does not
 	resume   func() (struct{}, bool)
@@ -72,7 +73,7 @@ type lab struct {
 func newLab() *lab {
 	l := &lab{}
 	for i := range l.hosts {
-		h := &host{name: fmt.Sprintf("host %c", 'A'+i), idle: true}
+		h := &host{name: fmt.Sprintf("host %c", 'A'+i), stream: 1 + i, idle: true}
 		h.patient, h.hasty = h.client(0), h.client(-1)
 		h.resume, h.end = iter.Pull(h.body)
 		h.resume() // until it waits for its first run
@@ -370,7 +371,7 @@ func life(p *process) {
 
 // ops are what a host can do next, as often as each stands here. The first is the
 // harmless one, and then the simple ones come.
-var ops = [...]int{opStop, opExecute, opResume, opIdle, opPrepare, opSend, opWork, opRecover, opSettle,
+var ops = [...]int{opStop, opExecute, opResume, opIdle, opPrepare, opSend, opWork, opRecover, opSettle, opPurge,
 	opExecute, opExecute, opExecute, opExecute, opResume, opRecover, opIdle, opIdle, opExecute}
 
 // What a host does next.
@@ -384,6 +385,7 @@ const (
 	opRecover
 	opIdle
 	opSettle // as a person at the desk
+	opPurge
 )
 
 // act does one of them and reports whether there is more.
@@ -444,6 +446,8 @@ func (p *process) act(op int) bool {
 		p.pass(w.duration())
 	case opSettle:
 		p.settle(which())
+	case opPurge:
+		p.purge(which())
 	}
 	return true
 }
@@ -458,8 +462,27 @@ func (p *process) reconcile(request int, patient bool) (client.Result, error) {
 // settle is a person who gives a request up.
 func (p *process) settle(request int) {
 	w := p.w
+	if w.store.requests[key{scope, requestID(request)}] == nil {
+		return
+	}
 	err := w.store.note(key{scope, requestID(request)}, client.Note{By: "ann", Verb: client.Abandon, Reason: "Waited long enough."}, w.clock())
 	w.oracle.audit()
 	w.count.add(cSettled)
 	w.say(p.name, "a person abandons %s: %v", requestID(request), err)
+}
+
+// purge removes what is kept of a request that is not open.
+func (p *process) purge(request int) {
+	w := p.w
+	r := w.store.requests[key{scope, requestID(request)}]
+	if r == nil || !r.record.PurgedAt.IsZero() {
+		return
+	}
+	if sum := r.summary(); sum.Open() {
+		return
+	}
+	w.store.bury(r, w.clock())
+	w.oracle.audit()
+	w.count.add(cPurged)
+	w.say(p.name, "%s is purged", requestID(request))
 }

@@ -82,6 +82,7 @@ type seen struct {
 
 	attempted bool
 	receipts  []agentic.Receipt
+	purged    bool
 
 	// reopened: a hold was given after the last receipt that the window allows. When that
 	// hold writes nothing, a ledger keeps the request due, and as no execution asks
@@ -124,6 +125,16 @@ func (s *seen) has(outcome agentic.Outcome) bool {
 
 func (o *oracle) auditRequest(s *seen, r *request) {
 	w, rec := o.w, &r.record
+	if s.attempted && rec.State != client.Attempted {
+		w.fail(NothingLost, "%s was attempted, and is %s now", rec.RequestID, rec.State)
+	}
+	s.attempted = rec.State == client.Attempted
+	if s.purged = !rec.PurgedAt.IsZero(); s.purged {
+		if n := len(s.receipts); n > 0 && rec.Purged != s.receipts[n-1].Outcome {
+			w.fail(FinalReceipt, "%s was %s when it was purged, and its tombstone says %s", rec.RequestID, s.receipts[n-1].Outcome, rec.Purged)
+		}
+		return
+	}
 	if s.saved == nil {
 		s.saved, s.binding, s.created = r, rec.Binding, rec.CreatedAt
 		s.binding.Input = append([]byte(nil), rec.Input...)
@@ -132,10 +143,6 @@ func (o *oracle) auditRequest(s *seen, r *request) {
 		b.Profile.Digest != rec.Profile.Digest || b.OpenAPI.Digest != rec.OpenAPI.Digest || !s.created.Equal(rec.CreatedAt) {
 		w.fail(SameBinding, "%s is bound to something else than before", rec.RequestID)
 	}
-	if s.attempted && rec.State != client.Attempted {
-		w.fail(NothingLost, "%s was attempted, and is %s now", rec.RequestID, rec.State)
-	}
-	s.attempted = rec.State == client.Attempted
 	if len(rec.Receipts) < len(s.receipts) {
 		w.fail(FinalReceipt, "%s had %d receipts, and has %d now", rec.RequestID, len(s.receipts), len(rec.Receipts))
 		return
@@ -320,8 +327,11 @@ func (o *oracle) returned(x *execution, res *client.Result, err error) {
 	if err != nil && !errors.Is(err, errPrepared) {
 		return
 	}
-	if r == nil {
+	switch {
+	case r == nil:
 		w.fail(NothingLost, "a call about %s ends well, and the ledger does not have it", id)
+		return
+	case o.requests[x.request].purged: // meanwhile
 		return
 	}
 	if x.asked != nil && inputOf(string(r.record.Input)) != x.asked {
@@ -365,6 +375,8 @@ func (o *oracle) count(res *client.Result, err error) {
 		c.add(cErrExpired)
 	case is[*client.SettledError](err):
 		c.add(cErrSettled)
+	case is[*client.PurgedError](err):
+		c.add(cErrPurged)
 	case is[*client.InterruptedError](err):
 		c.add(cErrInterrupted)
 	case errors.Is(err, client.ErrLedger):
@@ -387,7 +399,7 @@ func (o *oracle) listed() {
 	}
 	for i := range o.requests {
 		s := &o.requests[i]
-		if s.posts == 0 || s.has(agentic.Succeeded) || s.has(agentic.Failed) || s.saved == nil || s.saved.record.Settled() != nil {
+		if s.posts == 0 || s.has(agentic.Succeeded) || s.has(agentic.Failed) || s.saved == nil || s.purged || s.saved.record.Settled() != nil {
 			continue
 		}
 		if !strings.Contains(ids.String(), requestID(i)) {
@@ -401,7 +413,7 @@ func (o *oracle) listed() {
 func (o *oracle) settles(p *process) {
 	w := o.w
 	for i := range o.requests {
-		if s := &o.requests[i]; s.saved == nil || !s.attempted {
+		if s := &o.requests[i]; s.saved == nil || !s.attempted || s.purged {
 			continue
 		}
 		rec := &o.requests[i].saved.record
@@ -437,8 +449,11 @@ func (o *oracle) expected(rec *client.Record) agentic.Outcome {
 		return ""
 	}
 	e := w.service.entries[rec.RequestID]
-	if e == nil || w.service.forgotten(e) {
+	switch {
+	case e == nil || w.service.forgotten(e):
 		return agentic.Unknown
+	case w.now+2*w.limits.term-e.since >= w.limits.window:
+		return ""
 	}
 	if e.state != agentic.Succeeded {
 		return e.state

@@ -18,7 +18,8 @@ func TestPlanted(t *testing.T) {
 			if r.Violation == nil {
 				t.Fatalf("not found in %d runs", r.Runs)
 			}
-			t.Logf("%s after %d runs, %d choices, %d events", r.Violation.Invariant, r.Last+1, len(r.Violation.Trace.Choices), len(r.Violation.Trace.Events))
+			t.Logf("%s", r.Violation.Trace.Text())
+			t.Logf("%s after %d runs, %d events", r.Violation.Invariant, r.Last+1, len(r.Violation.Trace.Events))
 			if want := planted[p]; len(want) > 0 && !slices.Contains(want, r.Violation.Invariant) {
 				t.Errorf("caught by %s", r.Violation.Invariant)
 			}

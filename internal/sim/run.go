@@ -72,7 +72,7 @@ func (o *oracle) handsOver(p *process) {
 	w := o.w
 	for i := range o.requests {
 		s := &o.requests[i]
-		if s.saved == nil || !s.attempted || s.saved.record.Settled() != nil || final(&s.saved.record) {
+		if s.saved == nil || !s.attempted || s.purged || s.saved.record.Settled() != nil || final(&s.saved.record) {
 			continue
 		}
 		res, err := p.reconcile(i, true)

@@ -114,7 +114,7 @@ func (s *search) one(l *lab, n int64, count *counts) {
 	defer s.mu.Unlock()
 	if n < s.bad.Load() {
 		s.bad.Store(n)
-		t := l.shrunk(seed, s.o.Planted, w.bad)
+		t := l.shrunk(seed, s.o.Planted, w)
 		if t.Violation == nil { // a run that cannot be made again is itself a fault
 			t.Violation = w.bad
 		}

@@ -62,6 +62,7 @@ var errEnded = errors.New("the request has a final receipt, or this hold has wri
 // begin is Begin, or Take when b is nil, without waiting.
 func (s *store) begin(k key, b *client.Binding, intent client.Intent, now time.Time, at time.Duration) (*grant, *client.Record, error) {
 	r := s.requests[k]
+	expired := r != nil && r.record.Expired(now)
 	switch {
 	case r == nil && b == nil:
 		return nil, nil, &client.NotFoundError{Scope: k.scope, RequestID: k.id}
@@ -86,7 +87,6 @@ func (s *store) begin(k key, b *client.Binding, intent client.Intent, now time.T
 		return g, cloneRecord(&r.record), nil
 	}
 	s.changes++
-	expired := r.record.Expired(now)
 	r.fence++
 	r.holder, g.fence = g, r.fence
 	r.see(now)
@@ -286,6 +286,17 @@ func (s *store) note(k key, n client.Note, now time.Time) error {
 		r.next = time.Time{}
 	}
 	return nil
+}
+
+// bury leaves the tombstone of a request.
+func (s *store) bury(r *request, now time.Time) {
+	s.changes++
+	rec, sum := &r.record, r.summary()
+	rec.Profile, rec.OpenAPI, rec.Input = client.Snapshot{}, client.Snapshot{}, nil
+	rec.Observations, rec.Receipts, rec.Notes = nil, nil, nil
+	rec.PurgedAt, rec.Purged, rec.PurgedSettled = now, sum.Outcome, sum.Settled
+	r.next, r.entries = time.Time{}, 0
+	r.fence++
 }
 
 func final(r *client.Record) bool { return r.Last() != nil && r.Last().Outcome.Final() }

@@ -17,12 +17,16 @@ type Trace struct {
 	Seed      uint64 // that the choices were drawn from, before they were shrunk
 	Shrunk    bool   // Choices are fewer than those of Seed
 	Planted   Plant  // "" for the engine as it is
-	Choices   []byte // what was chosen at each point; past their end everything is harmless
 	Violation *Violation
 	Events    []string
+
+	choices choices // what was chosen at each point; past their end everything is harmless
 }
 
-// None stands in the text of a trace where there is nothing.
+// streamNames name the lists of choices, in their order.
+var streamNames = [streams]string{"world", "host-A", "host-B", "host-C"}
+
+// none stands in the text of a trace where there is nothing.
 const none = "none"
 
 // Text is the trace as a file:
@@ -32,7 +36,10 @@ const none = "none"
 //	shrunk true                  the choices are fewer than those of the seed
 //	planted forget-token         the planted fault, or none
 //	violates one-writer          the invariant that does not hold, or none
-//	choices 96 0=2 5=1 88=3      how many there are, and those that are not 0
+//	choices world 3 0=2          for the world and each host: how many choices there are,
+//	choices host-A 96 5=1 88=3   and those of them that are not 0
+//	choices host-B 0
+//	choices host-C 0
 //	detail Host B writes …       one line, only with a violation
 //	replay agentic conformance simulate --replay FILE
 //	                             an empty line; then events, for people
@@ -46,13 +53,16 @@ func (t *Trace) Text() []byte {
 	if t.Violation != nil {
 		name = string(t.Violation.Invariant)
 	}
-	fmt.Fprintf(&b, "violates %s\nchoices %d", name, len(t.Choices))
-	for i, v := range t.Choices {
-		if v != 0 {
-			fmt.Fprintf(&b, " %d=%d", i, v)
+	fmt.Fprintf(&b, "violates %s\n", name)
+	for i, list := range t.choices {
+		fmt.Fprintf(&b, "choices %s %d", streamNames[i], len(list))
+		for i, v := range list {
+			if v != 0 {
+				fmt.Fprintf(&b, " %d=%d", i, v)
+			}
 		}
+		b.WriteByte('\n')
 	}
-	b.WriteByte('\n')
 	if t.Violation != nil {
 		first, _, _ := strings.Cut(t.Violation.Detail, "\n")
 		fmt.Fprintf(&b, "detail %s\n", first)
@@ -118,7 +128,10 @@ func ParseTrace(text []byte) (*Trace, error) {
 			return nil
 		}},
 		{"violates", t.readViolation},
-		{"choices", t.readChoices},
+		{"choices", func(s string) error { return t.readChoices(0, s) }},
+		{"choices", func(s string) error { return t.readChoices(1, s) }},
+		{"choices", func(s string) error { return t.readChoices(2, s) }},
+		{"choices", func(s string) error { return t.readChoices(3, s) }},
 	} {
 		if len(lines) == 0 {
 			return nil, fmt.Errorf("a trace without the line %q", part.name)
@@ -160,22 +173,26 @@ func (t *Trace) readViolation(s string) error {
 	return fmt.Errorf("no invariant is called %.40q", s)
 }
 
-func (t *Trace) readChoices(s string) error {
+func (t *Trace) readChoices(stream int, s string) error {
 	words := strings.Split(s, " ")
-	n, err := strconv.Atoi(words[0])
-	if err != nil || n < 0 || n > maxChoices {
-		return fmt.Errorf("%.40q is not a number of choices up to %d", words[0], maxChoices)
+	if len(words) < 2 || words[0] != streamNames[stream] {
+		return fmt.Errorf("these are not the choices of %s", streamNames[stream])
 	}
-	t.Choices = make([]byte, n)
+	n, err := strconv.Atoi(words[1])
+	if err != nil || n < 0 || n > maxChoices {
+		return fmt.Errorf("%.40q is not a number of choices up to %d", words[1], maxChoices)
+	}
+	list := make([]byte, n)
+	t.choices[stream] = list
 	last := -1
-	for _, word := range words[1:] {
+	for _, word := range words[2:] {
 		index, value, _ := strings.Cut(word, "=")
 		i, err := strconv.Atoi(index)
 		v, err2 := strconv.ParseUint(value, 10, 8)
 		if err != nil || err2 != nil || i <= last || i >= n || v == 0 {
 			return fmt.Errorf("%.40q is not a choice in its place", word)
 		}
-		t.Choices[i], last = byte(v), i
+		list[i], last = byte(v), i
 	}
 	return nil
 }
@@ -200,22 +217,13 @@ func Replay(text []byte) (*Trace, error) {
 	}
 	l := newLab()
 	defer l.close()
-	l.choices.listed(t.Choices)
+	l.choices.listed(t.choices)
 	return l.trace(&Trace{Seed: t.Seed, Shrunk: t.Shrunk, Planted: t.Planted}), nil
 }
 
 // trace makes a run in words and completes t with it.
 func (l *lab) trace(t *Trace) *Trace {
 	w := l.simulate(t.Planted, new(counts), true)
-	t.Choices, t.Events, t.Violation = trimmed(l.choices.made), w.text, w.bad
+	t.choices, t.Events, t.Violation = l.choices.made.trimmed(), w.text, w.bad
 	return t
-}
-
-// trimmed is a copy without what is harmless anyway at the end.
-func trimmed(choices []byte) []byte {
-	n := len(choices)
-	for n > 0 && choices[n-1] == 0 {
-		n--
-	}
-	return slices.Clone(choices[:n])
 }

@@ -21,6 +21,7 @@ type world struct {
 	events []event       // a heap by at and seq
 	seq    int
 	steps  int
+	stream int  // whose choices are made
 	quiet  bool // no faults any more
 
 	hosts   []*host
@@ -41,9 +42,10 @@ type world struct {
 
 // event is something that happens by itself at a moment.
 type event struct {
-	at  time.Duration
-	seq int
-	do  func()
+	at     time.Duration
+	seq    int
+	stream int // of who caused it
+	do     func()
 }
 
 func (e event) before(f event) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
@@ -51,7 +53,7 @@ func (e event) before(f event) bool { return e.at < f.at || e.at == f.at && e.se
 // after has something happen later.
 func (w *world) after(d time.Duration, do func()) {
 	w.seq++
-	w.events = append(w.events, event{at: w.now + max(0, d), seq: w.seq, do: do})
+	w.events = append(w.events, event{at: w.now + max(0, d), seq: w.seq, stream: w.stream, do: do})
 	for i := len(w.events) - 1; i > 0; {
 		up := (i - 1) / 2
 		if !w.events[i].before(w.events[up]) {
@@ -87,7 +89,7 @@ func (w *world) choose(k kind, n int) int {
 	if w.quiet {
 		return 0
 	}
-	return w.choices.choose(k, n)
+	return w.choices.choose(w.stream, k, n)
 }
 
 // clock is the ledger's: that of the database, or of the one machine.
@@ -109,13 +111,14 @@ func (w *world) run(drain bool) {
 		}
 		if len(w.events) > 0 && w.events[0].at <= next {
 			e := w.pop()
-			w.now = max(w.now, e.at)
+			w.now, w.stream = max(w.now, e.at), e.stream
 			e.do()
 			w.oracle.audit()
 			continue
 		}
-		w.now = max(w.now, next)
+		w.now, w.stream = max(w.now, next), 0
 		h := w.pick(next)
+		w.stream = h.stream
 		h.wake = never
 		w.last = h
 		h.goOn()
