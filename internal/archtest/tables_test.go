@@ -46,6 +46,7 @@ var arrows = map[string]string{
 	"internal/pgfold":                      "",
 	"internal/pgmigrate":                   "internal/pgfold",
 	"internal/savedform":                   ". client",
+	"internal/sim":                         ". client",
 	"internal/ticket":                      ". service sqlite postgres internal/strictjson",
 	"internal/inputschema":                 ". internal/strictjson",
 	".":                                    "internal/strictjson",
