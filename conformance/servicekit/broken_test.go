@@ -3,6 +3,7 @@ package servicekit_test
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,9 +15,8 @@ import (
 // first expectation that did not hold, and what was found begins so. Flaws that fail
 // nothing are ways to conform that differ from this project's own.
 func TestFlaws(t *testing.T) {
-	t.Parallel()
 	type failures map[string]string
-	for flaw, want := range map[string]failures{
+	flaws := map[string]failures{
 		"":                         {},
 		"asynchronous":             {},
 		"204 without a body":       {},
@@ -86,22 +86,35 @@ func TestFlaws(t *testing.T) {
 			"lost/in-body-reset": "status before the whole submission: succeeded", "body/malformed": "answer to the key", "body/oversized": "answer: 201"},
 		"says failed when the client is gone": {"lost/unread": "status before the repeat: failed", "lost/unread-reset": "status before the repeat: failed"},
 		"forgets on restart":                  {"restart/remembers": "status afterwards: unknown"},
-	} {
-		t.Run(flaw, func(t *testing.T) {
-			t.Parallel()
-			rep := check(t, startFake(t, flaw))
-			found := failures(reasons(t, rep))
-			for id, reason := range want {
-				if got, ok := found[id]; ok && strings.HasPrefix(got, reason) {
-					found[id] = reason
-				}
+	}
+	atOnce(t, flaws, func(t *testing.T, flaw string, want failures) {
+		rep := check(t, startFake(t, flaw))
+		found := failures(reasons(t, rep))
+		for id, reason := range want {
+			if got, ok := found[id]; ok && strings.HasPrefix(got, reason) {
+				found[id] = reason
 			}
-			if d := cmp.Diff(want, found); d != "" {
-				t.Error(d)
-			}
-			tellsNothing(t, rep)
+		}
+		if d := cmp.Diff(want, found); d != "" {
+			t.Error(d)
+		}
+		tellsNothing(t, rep)
+	})
+}
+
+// atOnce runs a subtest of each case, several at once: most of their time is waiting.
+func atOnce[C any](t *testing.T, cases map[string]C, f func(*testing.T, string, C)) {
+	t.Helper()
+	slots := make(chan struct{}, 6)
+	var all sync.WaitGroup
+	for name, c := range cases {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			t.Run(name, func(t *testing.T) { f(t, name, c) })
 		})
 	}
+	all.Wait()
 }
 
 // reasons are the checks of a report that failed, each with the first expectation

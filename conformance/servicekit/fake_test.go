@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type fake struct {
 	mu      sync.Mutex
 	records map[string]*record
 	tickets []sold
+
+	requests atomic.Int64
 }
 
 type record struct {
@@ -46,11 +49,17 @@ func (f *fake) has(flaw string) bool { return f.flaw == flaw }
 // startFake gives the configuration that checks a fake.
 func startFake(t *testing.T, flaw string) servicekit.Config {
 	t.Helper()
-	f := &fake{flaw: flaw, records: map[string]*record{}}
-	ts := httptest.NewServer(f)
+	return newFake(flaw).start(t, httptest.NewServer)
+}
+
+func newFake(flaw string) *fake { return &fake{flaw: flaw, records: map[string]*record{}} }
+
+func (f *fake) start(t *testing.T, serve func(http.Handler) *httptest.Server) servicekit.Config {
+	t.Helper()
+	ts := serve(f)
 	t.Cleanup(ts.Close)
 	f.origin = ts.URL
-	c := desk{origin: ts.URL}.config()
+	c := desk{origin: f.origin}.config()
 	c.Profile = f.profile()
 	c.CountURL, c.CountPointer = "/count", ""
 	c.Settle = 2 * time.Second
@@ -66,6 +75,7 @@ func startFake(t *testing.T, flaw string) servicekit.Config {
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.requests.Add(1)
 	path := r.URL.EscapedPath()
 	switch {
 	case path == "/agentic.json":
@@ -229,7 +239,7 @@ func (f *fake) once(w http.ResponseWriter, r *http.Request, who, key, fingerprin
 		return
 	}
 	if f.has("says failed when the client is gone") {
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond)
 	}
 	if subject == "" {
 		if f.has("makes what it refuses") {
@@ -244,7 +254,7 @@ func (f *fake) once(w http.ResponseWriter, r *http.Request, who, key, fingerprin
 		rec = &record{fingerprint: fingerprint}
 		f.records[f.scope(who, key)] = rec
 		f.mu.Unlock()
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(150 * time.Millisecond)
 		f.mu.Lock()
 	}
 	if f.has("asynchronous") {
@@ -263,7 +273,7 @@ func (f *fake) once(w http.ResponseWriter, r *http.Request, who, key, fingerprin
 	made := record{fingerprint, "succeeded", fmt.Sprintf("T-%d", len(f.tickets))}
 	switch {
 	case f.has("acknowledges before it tracks"):
-		time.AfterFunc(100*time.Millisecond, func() {
+		time.AfterFunc(400*time.Millisecond, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.records[f.scope(who, key)] = &made

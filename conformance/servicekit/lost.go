@@ -55,7 +55,7 @@ func lostAnswer(t *trial, c cut) error {
 		if _, err := t.send(t.first.plan, q); err != nil {
 			return err
 		}
-		if err := wait(t.ctx, t.grace()/10); err != nil { // until it has arrived
+		if err := wait(t.ctx, t.grace()/5); err != nil { // until it has arrived
 			return err
 		}
 		a, before, err := t.settle(t.first, key, t.grace())
@@ -109,7 +109,7 @@ func lostRequest(t *trial, c cut) error {
 			if _, err := t.send(t.first.plan, q); err != nil {
 				return err
 			}
-			if err := wait(t.ctx, t.grace()/10); err != nil {
+			if err := wait(t.ctx, t.grace()/5); err != nil {
 				return err
 			}
 			a, d, err := t.status(t.first, key)

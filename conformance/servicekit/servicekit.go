@@ -175,22 +175,22 @@ func newRun(c Config) (*run, error) {
 		}
 	}
 	if r.first.in, err = plan.CheckInput(c.Input); err != nil {
-		return nil, fmt.Errorf("Input: %w", err)
+		return nil, fmt.Errorf("the Input: %w", err)
 	}
 	if c.OtherInput != nil {
 		other, err := plan.CheckInput(c.OtherInput)
 		if err != nil {
-			return nil, fmt.Errorf("OtherInput: %w", err)
+			return nil, fmt.Errorf("the OtherInput: %w", err)
 		}
 		if other.Digest() == r.first.in.Digest() {
-			return nil, errors.New("OtherInput is structurally equal to Input (D20)")
+			return nil, errors.New("the OtherInput is structurally equal to the Input (D20)")
 		}
 		r.other = &other
 	}
 	if c.RefusedInput != nil {
 		// The evidence pointers of a refused input need not resolve: nothing is verified.
 		if v, err := strictjson.Parse(c.RefusedInput); err != nil || v.Kind() != strictjson.Object {
-			return nil, errors.New("RefusedInput is not a strict JSON object")
+			return nil, errors.New("the RefusedInput is not a strict JSON object")
 		}
 	}
 	if c.OtherAction != "" {
@@ -212,18 +212,18 @@ func newRun(c Config) (*run, error) {
 
 func (r *run) anotherAction(c Config, opts agentic.Options) (*party, error) {
 	if c.OtherAction == r.first.plan.Action.ID {
-		return nil, errors.New("OtherAction is the action itself")
+		return nil, errors.New("the OtherAction is the action itself")
 	}
 	plan, err := agentic.Load(c.Profile, c.OpenAPI, c.OtherAction, opts)
 	if err != nil {
-		return nil, fmt.Errorf("OtherAction: %w", err)
+		return nil, fmt.Errorf("the OtherAction: %w", err)
 	}
 	if plan.Action.OpenAPI != r.first.plan.Action.OpenAPI {
-		return nil, errors.New("OtherAction is described in another OpenAPI document")
+		return nil, errors.New("the OtherAction is described in another OpenAPI document")
 	}
 	in, err := plan.CheckInput(c.OtherActionInput)
 	if err != nil {
-		return nil, fmt.Errorf("OtherActionInput: %w", err)
+		return nil, fmt.Errorf("the OtherActionInput: %w", err)
 	}
 	return &party{plan: plan, who: r.first.who, in: in}, nil
 }
@@ -250,16 +250,16 @@ func (p *Principal) check() error {
 func checkCount(target, pointer string) error {
 	if target == "" {
 		if pointer != "" {
-			return errors.New("CountPointer without CountURL")
+			return errors.New("a CountPointer without a CountURL")
 		}
 		return nil
 	}
 	u, err := url.ParseRequestURI(target)
 	if err != nil || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") || u.RequestURI() != target || strings.ContainsAny(target, "#\\") {
-		return errors.New("CountURL is not a root-relative path")
+		return errors.New("the CountURL is not a root-relative path")
 	}
 	if !strictjson.ValidPointer(pointer) {
-		return errors.New("CountPointer is not a JSON Pointer")
+		return errors.New("the CountPointer is not a JSON Pointer")
 	}
 	return nil
 }

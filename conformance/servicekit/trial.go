@@ -211,10 +211,10 @@ func (t *trial) take(of string, checks []agentic.Check, a answer) bool {
 			if c.OK {
 				found = expected
 			}
-		case c.Name == "json" && !c.OK:
-			found = fmt.Sprintf("%d bytes that are not", len(a.Body))
 		case c.Name == "http status" && a.Status == 0, c.Name == "json" && a.lost != "":
 			found = a.code()
+		case c.Name == "json" && !c.OK: // the error quotes the document
+			found = fmt.Sprintf("%d bytes that are not", len(a.Body))
 		}
 		all = t.expect(of+": "+c.Name, c.OK, expected, found) && all
 	}
