@@ -15,8 +15,8 @@
 // A submission has a connection of its own, an http.ClientConn, which has no
 // retry loop: net/http's Transport would send a POST with an Idempotency-Key
 // twice when a reused connection breaks, and HTTP/2 when a stream is refused.
-// Reads go through a pool of idle connections and may be repeated by net/http,
-// which is harmless.
+// Reads go through a pool of idle connections, and net/http is kept from repeating
+// them too, because the profile bounds how many arrive (section 3, recovery.maxChecks).
 //
 // It imports package agentic, package client, net/http and x/net/http/httpguts.
 package transport

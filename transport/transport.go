@@ -38,7 +38,7 @@ const (
 
 	idleConns        = 256
 	idleConnsPerHost = 64
-	idleTimeout      = 30 * time.Second
+	idleTimeout      = 4 * time.Second // less than services commonly keep one: a read over a broken one is not made again
 	tlsSessions      = 64
 )
 
