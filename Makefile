@@ -17,6 +17,12 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 FUZZTIME ?= 10s
 FUZZJOBS ?= 1
+# A run of the simulator or of a kit follows from SEED.
+SEED ?= 1
+RUNS ?= 200000
+REPEAT ?= 1
+SOAK ?= 10m
+SOAK_RUNS ?=
 BENCH ?= .
 BENCHTIME ?= 1s
 PEERS ?=
@@ -99,11 +105,35 @@ proof: postgres-programs ## kill a publisher 1000 times, and try 10000 requests 
 	AGENTIC_PROOF_KILLS=1000 $(GO) test -count=1 -timeout 30m -run '^TestServiceKilledUnderLoad$$' ./internal/proof
 	AGENTIC_PROOF_REQUESTS=10000 $(GO) test -count=1 -timeout 45m -v -run '^TestFleet$$' ./internal/proof/hosts
 
-.PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME each (default 10s), FUZZJOBS of them at once
+.PHONY: program
+program:
+	@mkdir -p dist
+	@$(GO) build -trimpath -buildvcs=auto -o dist/ ./cmd/agentic
+
+.PHONY: conformance
+conformance: postgres-programs ## our client and service through the kits, REPEAT times, reports into dist/conformance
+	@mkdir -p dist/conformance
+	AGENTIC_PROOF_REPORTS='$(CURDIR)/dist/conformance' AGENTIC_PROOF_REPEAT=$(REPEAT) AGENTIC_PROOF_SEED=$(SEED) \
+		$(GO) test -count=1 -timeout 60m -v ./internal/proof/kits
+	@ls dist/conformance
+
+.PHONY: simulate
+simulate: program ## RUNS simulated runs (default 200000) with the seeds from SEED (default 1)
+	dist/agentic conformance simulate --seed $(SEED) --runs $(RUNS) --trace dist/simulated-trace.txt
+
+.PHONY: soak
+soak: program postgres-programs ## simulator, kits, wire level and fuzzing with fresh seeds for SOAK (10m, 8h), or SOAK_RUNS simulated runs
+	@SOAK='$(SOAK)' SOAK_RUNS='$(SOAK_RUNS)' SEED='$(if $(filter file,$(origin SEED)),,$(SEED))' GO='$(GO)' MAKE='$(MAKE)' .ci/soak
+
+.PHONY: fuzz-targets
+fuzz-targets:
 	@$(call find_tests,Fuzz) | while read -r file; do \
 		sed -nE "s|^func (Fuzz[A-Za-z0-9_]+)\(.*|$${file%/*} \1|p" "$$file"; \
-	done | GO='$(GO)' FUZZTIME=$(FUZZTIME) FUZZJOBS=$(FUZZJOBS) xargs -P $(FUZZJOBS) -L 1 .ci/fuzz
+	done
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME each (default 10s), FUZZJOBS of them at once
+	@$(MAKE) --no-print-directory -s fuzz-targets | GO='$(GO)' FUZZTIME=$(FUZZTIME) FUZZJOBS=$(FUZZJOBS) xargs -P $(FUZZJOBS) -L 1 .ci/fuzz
 
 .PHONY: bench
 bench: postgres-programs ## run the benchmarks, one package at a time (BENCH=regexp BENCHTIME=1s)
