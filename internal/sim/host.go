@@ -10,10 +10,12 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/sim/choice"
+	"github.com/agentic-go/agentic/internal/sim/durable"
 )
 
 const (
-	maxHosts    = 3
+	maxHosts    = choice.Streams - 1
 	maxRequests = 2
 )
 
@@ -48,10 +50,10 @@ type process struct {
 	dead   bool
 	ctx    context.Context
 	cancel context.CancelFunc
-	exec   *execution // the call of the engine that it is in
-	hold   *hold      // of that call
-	answer *arrival   // what the network has for it
-	waits  *request   // whose holder it waits for
+	exec   *execution       // the call of the engine that it is in
+	hold   *hold            // of that call
+	answer *arrival         // what the network has for it
+	waits  *durable.Request // whose holder it waits for
 
 	listening bool // something can wake it
 	trusted   bool // of a planted fault
@@ -172,8 +174,8 @@ func (p *process) renew() {
 
 // pass lets d go by, or as long as nobody wakes the host.
 func (p *process) pass(d time.Duration) {
-	p.wake = never
-	if d != never {
+	p.wake = durable.Never
+	if d != durable.Never {
 		p.wake = p.w.now + d
 	}
 	if !p.yield(struct{}{}) || p.stopping || p.w.bad != nil {
@@ -324,8 +326,8 @@ func (p *process) call(what string, request int, asked *input, patient bool, do 
 		c, x.wait = p.patient, w.limits.term
 	}
 	p.exec, p.hold, p.answer, p.trusted = x, nil, nil, false
-	if r := w.store.requests[key{scope, requestID(request)}]; r != nil && final(&r.record) {
-		saved := cloneReceipt(*r.record.Last())
+	if r := w.store.Get(durable.Key{Scope: scope, ID: requestID(request)}); r != nil && durable.Final(&r.Record) {
+		saved := durable.CloneReceipt(*r.Record.Last())
 		x.finished = &saved
 	}
 	if w.telling {
@@ -447,7 +449,7 @@ func (p *process) act(op int) bool {
 	case opSettle:
 		p.settle(which())
 	case opPurge:
-		p.purge(which())
+		p.purge()
 	}
 	return true
 }
@@ -462,27 +464,22 @@ func (p *process) reconcile(request int, patient bool) (client.Result, error) {
 // settle is a person who gives a request up.
 func (p *process) settle(request int) {
 	w := p.w
-	if w.store.requests[key{scope, requestID(request)}] == nil {
+	if w.store.Get(durable.Key{Scope: scope, ID: requestID(request)}) == nil {
 		return
 	}
-	err := w.store.note(key{scope, requestID(request)}, client.Note{By: "ann", Verb: client.Abandon, Reason: "Waited long enough."}, w.clock())
+	err := w.store.Note(durable.Key{Scope: scope, ID: requestID(request)}, client.Note{By: "ann", Verb: client.Abandon, Reason: "Waited long enough."}, w.clock())
 	w.oracle.audit()
 	w.count.add(cSettled)
 	w.say(p.name, "a person abandons %s: %v", requestID(request), err)
 }
 
-// purge removes what is kept of a request that is not open.
-func (p *process) purge(request int) {
+// purge removes what is kept of everything that is not open.
+func (p *process) purge() {
 	w := p.w
-	r := w.store.requests[key{scope, requestID(request)}]
-	if r == nil || !r.record.PurgedAt.IsZero() {
-		return
-	}
-	if sum := r.summary(); sum.Open() {
-		return
-	}
-	w.store.bury(r, w.clock())
+	purged := w.store.Purge(client.PurgeOptions{Before: w.clock().Add(time.Hour), Apply: true}, w.clock())
 	w.oracle.audit()
-	w.count.add(cPurged)
-	w.say(p.name, "%s is purged", requestID(request))
+	w.say(p.name, "purges the ledger of %d requests", purged.Requests)
+	if purged.Requests > 0 {
+		w.count.add(cPurged)
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/sim/durable"
 )
 
 // ledger is the ledger as the engine of one host sees it: the store, behind calls that
@@ -68,20 +69,20 @@ func (p *process) excuse(d time.Duration) {
 
 // Begin implements client.Ledger.
 func (l ledger) Begin(ctx context.Context, b client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
-	return l.begin(ctx, "begin", key{b.Scope, b.RequestID}, &b, intent, wait)
+	return l.begin(ctx, "begin", durable.Key{Scope: b.Scope, ID: b.RequestID}, &b, intent, wait)
 }
 
 // Take implements client.Ledger.
 func (l ledger) Take(ctx context.Context, s client.Scope, requestID string, intent client.Intent, wait time.Duration) (client.Hold, error) {
-	return l.begin(ctx, "take", key{s, requestID}, nil, intent, wait)
+	return l.begin(ctx, "take", durable.Key{Scope: s, ID: requestID}, nil, intent, wait)
 }
 
-func (l ledger) begin(ctx context.Context, op string, k key, b *client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
+func (l ledger) begin(ctx context.Context, op string, k durable.Key, b *client.Binding, intent client.Intent, wait time.Duration) (client.Hold, error) {
 	p := l.h.process
 	w := p.w
 	until := w.now + max(0, wait)
 	if w.planted == WaitForever {
-		until = never
+		until = durable.Never
 	}
 	for {
 		h := &hold{p: p, seen: time.Time{}}
@@ -89,13 +90,13 @@ func (l ledger) begin(ctx context.Context, op string, k key, b *client.Binding, 
 		switch {
 		case err == nil:
 			return h, nil
-		case errors.Is(err, errHeld):
+		case errors.Is(err, durable.ErrHeld):
 			if w.now >= until {
 				w.count.add(cHeld)
-				return nil, &client.HeldError{RequestID: k.id}
+				return nil, &client.HeldError{RequestID: k.ID}
 			}
-			w.say(p.name, "waits for the holder of %s", k.id)
-			if err := p.await(ctx, w.store.requests[k], min(until-w.now, leaseTime/2)); err != nil {
+			w.say(p.name, "waits for the holder of %s", k.ID)
+			if err := p.await(ctx, w.store.Get(k), min(until-w.now, leaseTime/2)); err != nil {
 				return nil, err
 			}
 		default:
@@ -109,7 +110,7 @@ func (l ledger) begin(ctx context.Context, op string, k key, b *client.Binding, 
 }
 
 // await waits until the holder of r gives it free, d at most.
-func (p *process) await(ctx context.Context, r *request, d time.Duration) error {
+func (p *process) await(ctx context.Context, r *durable.Request, d time.Duration) error {
 	p.waits = r
 	err := p.wait(ctx, d)
 	p.waits = nil
@@ -119,8 +120,8 @@ func (p *process) await(ctx context.Context, r *request, d time.Duration) error 
 // Load implements client.Ledger.
 func (l ledger) Load(ctx context.Context, s client.Scope, requestID string) (rec *client.Record, err error) {
 	err = l.call(ctx, "load", func() error {
-		rec, err = l.h.w.store.load(key{s, requestID})
-		if err == nil && l.h.w.planted == RewriteFinal && final(rec) {
+		rec, err = l.h.w.store.Load(durable.Key{Scope: s, ID: requestID})
+		if err == nil && l.h.w.planted == RewriteFinal && durable.Final(rec) {
 			rec.Receipts = nil
 		}
 		return err
@@ -144,7 +145,7 @@ func (l ledger) List(ctx context.Context, f client.Filter) (list []client.Summar
 }
 
 func (w *world) list(f client.Filter) []client.Summary {
-	list := w.store.list(f, w.clock())
+	list := w.store.List(f, w.clock())
 	if w.planted == ForgetsUnknown && len(list) > 0 && list[0].Outcome == agentic.Unknown {
 		list = list[1:]
 	}
@@ -154,7 +155,7 @@ func (w *world) list(f client.Filter) []client.Summary {
 // hold is client.Hold of one process.
 type hold struct {
 	p      *process
-	grant  *grant
+	grant  *durable.Grant
 	record *client.Record
 	clock  time.Time     // the database's, when it began
 	began  time.Duration // true time of that
@@ -167,54 +168,54 @@ type hold struct {
 }
 
 // begin is the effect of Begin and Take.
-func (h *hold) begin(k key, b *client.Binding, intent client.Intent) error {
+func (h *hold) begin(k durable.Key, b *client.Binding, intent client.Intent) error {
 	p := h.p
 	w := p.w
 	if w.planted == OtherInput && b != nil {
-		if r := w.store.requests[k]; r != nil {
+		if r := w.store.Get(k); r != nil {
 			changed := *b
-			changed.InputDigest, changed.Profile, changed.OpenAPI = r.record.InputDigest, r.record.Profile, r.record.OpenAPI
+			changed.InputDigest, changed.Profile, changed.OpenAPI = r.Record.InputDigest, r.Record.Profile, r.Record.OpenAPI
 			b = &changed
 		}
 	}
 	before := w.holderOf(k)
-	g, rec, err := w.store.begin(k, b, intent, w.clock(), w.now)
+	g, rec, err := w.store.Begin(k, b, intent, w.clock(), w.now)
 	if err != nil {
 		return err
 	}
-	if w.planted == RewriteFinal && g.ended {
-		r := g.request
-		r.fence++
-		g.fence, g.ended, r.holder, rec.Receipts = r.fence, false, g, nil
+	if w.planted == RewriteFinal && g.Ended {
+		r := g.Request
+		r.Fence++
+		g.Fence, g.Ended, r.Holder, rec.Receipts = r.Fence, false, g, nil
 	}
 	h.grant, h.record, h.clock, h.began = g, rec, w.clock(), w.now
-	h.limit = never
-	if w.leases && !g.ended {
+	h.limit = durable.Never
+	if w.leases && !g.Ended {
 		h.limit = w.now + max(rec.Term, 5*time.Second)
-		g.until = h.limit
+		g.Until = h.limit
 	}
-	if before != nil && before.stands(w.now) && before != g && !g.ended {
-		w.fail(OneWriter, "%s holds %s while another hold on it stands", p.name, k.id)
+	if before != nil && before.Stands(w.now) && before != g && !g.Ended {
+		w.fail(OneWriter, "%s holds %s while another hold on it stands", p.name, k.ID)
 	}
 	p.hold = h
 	h.see()
 	if rec.Closed() {
-		w.oracle.requests[index(k.id)].reopened = true
+		w.oracle.requests[index(k.ID)].reopened = true
 	}
-	if w.planted == AttemptedLate && g.maySubmit {
-		g.request.record.State, g.request.record.AttemptedAt = client.Prepared, time.Time{}
+	if w.planted == AttemptedLate && g.MaySubmit {
+		g.Request.Record.State, g.Request.Record.AttemptedAt = client.Prepared, time.Time{}
 	}
 	if w.telling {
-		w.say(p.name, "holds %s, %s, may submit: %t", k.id, rec.State, h.grant.maySubmit)
+		w.say(p.name, "holds %s, %s, may submit: %t", k.ID, rec.State, h.grant.MaySubmit)
 	}
 	w.count.add(cHold)
 	return nil
 }
 
 // holderOf is the hold of a request that was given last, or nil.
-func (w *world) holderOf(k key) *grant {
-	if r := w.store.requests[k]; r != nil {
-		return r.holder
+func (w *world) holderOf(k durable.Key) *durable.Grant {
+	if r := w.store.Get(k); r != nil {
+		return r.Holder
 	}
 	return nil
 }
@@ -223,7 +224,7 @@ func (w *world) holderOf(k key) *grant {
 func (h *hold) orphan() {
 	w := h.p.w
 	if w.leases {
-		h.grant.until = min(h.grant.until, w.now+leaseTime)
+		h.grant.Until = min(h.grant.Until, w.now+leaseTime)
 		return
 	}
 	h.free()
@@ -233,39 +234,39 @@ func (h *hold) orphan() {
 // nobody renews its lease. One that has ended meanwhile is lost.
 func (h *hold) unattended() {
 	if h.p.w.leases {
-		h.grant.until = min(h.grant.until, h.p.w.now+leaseTime)
+		h.grant.Until = min(h.grant.Until, h.p.w.now+leaseTime)
 	}
 }
 
 func (h *hold) attended() {
-	if h.p.w.leases && h.grant.stands(h.p.w.now) {
-		h.grant.until = h.limit
+	if h.p.w.leases && h.grant.Stands(h.p.w.now) {
+		h.grant.Until = h.limit
 	}
 }
 
 // free gives the request to whoever waits for it.
 func (h *hold) free() {
-	h.grant.released = true
+	h.grant.Released = true
 	for _, other := range h.p.w.hosts {
-		if q := other.process; q != nil && q.listening && q.waits == h.grant.request {
+		if q := other.process; q != nil && q.listening && q.waits == h.grant.Request {
 			other.wake = h.p.w.now
 		}
 	}
 }
 
-func (h *hold) stands() bool { return h.grant.stands(h.p.w.now) }
+func (h *hold) stands() bool { return h.grant.Stands(h.p.w.now) }
 
 // Record implements client.Hold.
 func (h *hold) Record() *client.Record { return h.record }
 
 // MaySubmit implements client.Hold.
 func (h *hold) MaySubmit() bool {
-	yes := h.grant.maySubmit && !h.grant.ended && h.stands()
+	yes := h.grant.MaySubmit && !h.grant.Ended && h.stands()
 	switch h.p.w.planted {
 	case ResendAfterRestart:
-		yes = yes || h.record.State == client.Attempted && len(h.record.Receipts) == 0 && !h.grant.ended
+		yes = yes || h.record.State == client.Attempted && len(h.record.Receipts) == 0 && !h.grant.Ended
 	case IgnoreLease:
-		yes = h.grant.maySubmit && !h.grant.ended
+		yes = h.grant.MaySubmit && !h.grant.Ended
 	}
 	h.asked = yes
 	return yes
@@ -274,9 +275,9 @@ func (h *hold) MaySubmit() bool {
 // Now implements client.Hold.
 func (h *hold) Now() time.Time {
 	t := h.see()
-	h.shown, h.looked, h.top = t, true, maxTime(h.top, t)
+	h.shown, h.looked, h.top = t, true, durable.Later(h.top, t)
 	if h.p.w.planted == IgnoreClock {
-		return maxTime(h.seen.Truncate(time.Hour), h.record.SeenAt)
+		return durable.Later(h.seen.Truncate(time.Hour), h.record.SeenAt)
 	}
 	return t
 }
@@ -287,15 +288,8 @@ func (h *hold) see() time.Time {
 	if h.p.w.leases { // what has passed here since the database told the time
 		t = h.clock.Add(h.p.w.now - h.began)
 	}
-	h.seen = maxTime(h.seen, t)
+	h.seen = durable.Later(h.seen, t)
 	return t
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // Observe implements client.Hold.
@@ -323,20 +317,20 @@ func (h *hold) append(obs []client.Observation, r *agentic.Receipt) error {
 	}
 	switch w.planted {
 	case AttemptedLate:
-		if rec := &g.request.record; g.maySubmit && rec.State == client.Prepared {
+		if rec := &g.Request.Record; g.MaySubmit && rec.State == client.Prepared {
 			rec.State, rec.AttemptedAt = client.Attempted, h.record.AttemptedAt
 		}
 	case ForgetToken:
-		if !g.released && !g.ended && !g.stands(w.now) {
-			g.fence, g.until = g.request.fence, never
+		if !g.Released && !g.Ended && !g.Stands(w.now) {
+			g.Fence, g.Until = g.Request.Fence, durable.Never
 			w.oracle.wrote(h)
 		}
 	case OverwriteReceipts:
-		if rec := &g.request.record; r != nil && len(rec.Receipts) > 0 {
+		if rec := &g.Request.Record; r != nil && len(rec.Receipts) > 0 {
 			rec.Receipts = rec.Receipts[:len(rec.Receipts)-1]
 		}
 	}
-	err := w.store.append(g, obs, r, h.seen, seen, w.now)
+	err := w.store.Append(g, obs, r, h.seen, seen, w.now)
 	if w.telling {
 		what := "observations"
 		if r != nil {
@@ -359,7 +353,7 @@ func (h *hold) append(obs []client.Observation, r *agentic.Receipt) error {
 // Release implements client.Hold.
 func (h *hold) Release() error {
 	p := h.p
-	if p.dead || h.grant.released {
+	if p.dead || h.grant.Released {
 		return nil
 	}
 	p.step("before release")

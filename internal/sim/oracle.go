@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/sim/durable"
 )
 
 // Invariant names a promise that holds after every step of every run.
@@ -68,7 +69,7 @@ func (v *Violation) Error() string {
 type oracle struct {
 	w        *world
 	requests [maxRequests]seen
-	ledger   int // store.changes at the last audit
+	ledger   int // store.Changes at the last audit
 	service  int
 }
 
@@ -76,7 +77,7 @@ type oracle struct {
 type seen struct {
 	input   *input // that the hosts want for it
 	posts   int
-	saved   *request // in the ledger; nil before
+	saved   *durable.Request // in the ledger; nil before
 	binding client.Binding
 	created time.Time
 
@@ -97,13 +98,13 @@ func index(id string) int { return int(id[len(id)-1] - '1') }
 // audit compares the ledger and the service with what was seen of them before.
 func (o *oracle) audit() {
 	w := o.w
-	if o.ledger == w.store.changes && o.service == w.service.changes {
+	if o.ledger == w.store.Changes && o.service == w.service.changes {
 		return
 	}
-	o.ledger, o.service = w.store.changes, w.service.changes
+	o.ledger, o.service = w.store.Changes, w.service.changes
 	for i := range o.requests {
 		s := &o.requests[i]
-		r := w.store.requests[key{scope, requestID(i)}]
+		r := w.store.Get(durable.Key{Scope: scope, ID: requestID(i)})
 		switch {
 		case r == nil && s.saved != nil:
 			w.fail(NothingLost, "%s is not in the ledger any more", requestID(i))
@@ -123,8 +124,8 @@ func (s *seen) has(outcome agentic.Outcome) bool {
 	return n > 0 && s.receipts[n-1].Outcome == outcome
 }
 
-func (o *oracle) auditRequest(s *seen, r *request) {
-	w, rec := o.w, &r.record
+func (o *oracle) auditRequest(s *seen, r *durable.Request) {
+	w, rec := o.w, &r.Record
 	if s.attempted && rec.State != client.Attempted {
 		w.fail(NothingLost, "%s was attempted, and is %s now", rec.RequestID, rec.State)
 	}
@@ -157,7 +158,7 @@ func (o *oracle) auditRequest(s *seen, r *request) {
 			w.fail(FinalReceipt, "%s said %s, and then %s", rec.RequestID, rec.Receipts[i-1].Outcome, rec.Receipts[i].Outcome)
 		}
 		o.judge(rec, &rec.Receipts[i])
-		s.receipts = append(s.receipts, cloneReceipt(rec.Receipts[i]))
+		s.receipts = append(s.receipts, durable.CloneReceipt(rec.Receipts[i]))
 	}
 }
 
@@ -234,17 +235,17 @@ func (o *oracle) posting(p *process, s *client.Submission) {
 	if seen.posts > 1 {
 		w.fail(OnePost, "%s is submitted for the second time", s.RequestID)
 	}
-	r := w.store.requests[key{scope, s.RequestID}]
+	r := w.store.Get(durable.Key{Scope: scope, ID: s.RequestID})
 	switch {
 	case r == nil:
 		w.fail(NothingLost, "%s is submitted, and is not in the ledger", s.RequestID)
-	case r.record.State != client.Attempted:
-		w.fail(NothingLost, "%s is submitted, and is durably only %s", s.RequestID, r.record.State)
-	case string(s.Body) != string(r.record.Input) || s.URL != origin+"/tickets" || i != x.request:
+	case r.Record.State != client.Attempted:
+		w.fail(NothingLost, "%s is submitted, and is durably only %s", s.RequestID, r.Record.State)
+	case string(s.Body) != string(r.Record.Input) || s.URL != origin+"/tickets" || i != x.request:
 		w.fail(SameBinding, "what is submitted for %s is not what is saved: %s", s.RequestID, s.Body)
 	}
 	h := p.hold
-	if h == nil || !h.asked || !h.grant.maySubmit || !h.stands() {
+	if h == nil || !h.asked || !h.grant.MaySubmit || !h.stands() {
 		w.fail(PermittedCall, "%s is submitted by %s, which has not the right to at this moment", s.RequestID, p.name)
 	}
 	if h != nil {
@@ -313,8 +314,8 @@ func (o *oracle) bounded(x *execution) {
 
 // wrote is asked after every write of a hold.
 func (o *oracle) wrote(h *hold) {
-	if r := h.grant.request; h.grant != r.holder && r.holder != nil {
-		o.w.fail(OneWriter, "%s writes to %s, which another hold was given on", h.p.name, r.record.RequestID)
+	if r := h.grant.Request; h.grant != r.Holder && r.Holder != nil {
+		o.w.fail(OneWriter, "%s writes to %s, which another hold was given on", h.p.name, r.Record.RequestID)
 	}
 }
 
@@ -322,7 +323,7 @@ func (o *oracle) wrote(h *hold) {
 func (o *oracle) returned(x *execution, res *client.Result, err error) {
 	w := o.w
 	id := requestID(x.request)
-	r := w.store.requests[key{scope, id}]
+	r := w.store.Get(durable.Key{Scope: scope, ID: id})
 	o.count(res, err)
 	if err != nil && !errors.Is(err, errPrepared) {
 		return
@@ -334,15 +335,15 @@ func (o *oracle) returned(x *execution, res *client.Result, err error) {
 	case o.requests[x.request].purged: // meanwhile
 		return
 	}
-	if x.asked != nil && inputOf(string(r.record.Input)) != x.asked {
-		w.fail(SameBinding, "%s is bound to %s, and was asked for with %s", id, r.record.Input, x.asked.body)
+	if x.asked != nil && inputOf(string(r.Record.Input)) != x.asked {
+		w.fail(SameBinding, "%s is bound to %s, and was asked for with %s", id, r.Record.Input, x.asked.body)
 	}
 	if err != nil {
 		return
 	}
 	saved := false
-	for i := range r.record.Receipts {
-		saved = saved || sameReceipt(&r.record.Receipts[i], &res.Receipt)
+	for i := range r.Record.Receipts {
+		saved = saved || sameReceipt(&r.Record.Receipts[i], &res.Receipt)
 	}
 	switch {
 	case !saved:
@@ -399,7 +400,7 @@ func (o *oracle) listed() {
 	}
 	for i := range o.requests {
 		s := &o.requests[i]
-		if s.posts == 0 || s.has(agentic.Succeeded) || s.has(agentic.Failed) || s.saved == nil || s.purged || s.saved.record.Settled() != nil {
+		if s.posts == 0 || s.has(agentic.Succeeded) || s.has(agentic.Failed) || s.saved == nil || s.purged || s.saved.Record.Settled() != nil {
 			continue
 		}
 		if !strings.Contains(ids.String(), requestID(i)) {
@@ -416,7 +417,7 @@ func (o *oracle) settles(p *process) {
 		if s := &o.requests[i]; s.saved == nil || !s.attempted || s.purged {
 			continue
 		}
-		rec := &o.requests[i].saved.record
+		rec := &o.requests[i].saved.Record
 		settled, changes := rec.Settled() != nil, w.service.changes
 		want := o.expected(rec)
 		res, err := p.reconcile(i, true)
@@ -438,7 +439,7 @@ func (o *oracle) settles(p *process) {
 func (o *oracle) expected(rec *client.Record) agentic.Outcome {
 	w := o.w
 	now := w.clock()
-	if final(rec) {
+	if durable.Final(rec) {
 		return rec.Last().Outcome
 	}
 	latest := now.Add(2 * w.limits.term) // of waiting and executing

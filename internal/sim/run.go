@@ -1,10 +1,13 @@
 package sim
 
-import "github.com/agentic-go/agentic/client"
+import (
+	"github.com/agentic-go/agentic/client"
+	"github.com/agentic-go/agentic/internal/sim/durable"
+)
 
 // simulate makes one run with the choices of the lab's chooser.
 func (l *lab) simulate(planted Plant, count *counts, telling bool) *world {
-	w := &world{lab: l, choices: &l.choices, planted: planted, count: count, telling: telling, store: newStore()}
+	w := &world{lab: l, choices: &l.choices, planted: planted, count: count, telling: telling, store: durable.New()}
 	w.limits = variants()[w.choose(kWorld, len(variants()))]
 	w.leases = w.choose(kWorld, 2) == 1
 	n := 1 + w.choose(kWorld, maxHosts)
@@ -57,7 +60,7 @@ func (w *world) finish() {
 	}
 	ends := open[0].WindowEnds
 	for i := range open {
-		ends = maxTime(ends, maxTime(open[i].WindowEnds, open[i].SeenAt))
+		ends = durable.Later(ends, durable.Later(open[i].WindowEnds, open[i].SeenAt))
 	}
 	if d := ends.Sub(w.clock()); d > 0 {
 		w.now += d
@@ -72,7 +75,7 @@ func (o *oracle) handsOver(p *process) {
 	w := o.w
 	for i := range o.requests {
 		s := &o.requests[i]
-		if s.saved == nil || !s.attempted || s.purged || s.saved.record.Settled() != nil || final(&s.saved.record) {
+		if s.saved == nil || !s.attempted || s.purged || s.saved.Record.Settled() != nil || durable.Final(&s.saved.Record) {
 			continue
 		}
 		res, err := p.reconcile(i, true)
@@ -82,7 +85,7 @@ func (o *oracle) handsOver(p *process) {
 		case !res.NeedsHandoff() || !res.WindowEnded:
 			w.fail(KnownOutcome, "after the window %s is not handed over: %s", requestID(i), res.Receipt.Outcome)
 		}
-		sum := s.saved.summary()
+		sum := s.saved.Summary()
 		switch {
 		case !sum.NeedsPerson(w.clock()):
 			w.fail(KnownOutcome, "after the window %s does not wait for a person", requestID(i))

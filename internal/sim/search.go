@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"github.com/agentic-go/agentic/internal/sim/durable"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -47,7 +48,7 @@ func Search(ctx context.Context, o Options) (Result, error) {
 	if o.Workers <= 0 {
 		s.coverage = make([]counts, runtime.GOMAXPROCS(0))
 	}
-	s.bad.Store(int64(never))
+	s.bad.Store(int64(durable.Never))
 	done := make(chan struct{})
 	var reporting sync.WaitGroup
 	if o.Progress != nil {
@@ -114,7 +115,7 @@ func (s *search) one(l *lab, n int64, count *counts) {
 	defer s.mu.Unlock()
 	if n < s.bad.Load() {
 		s.bad.Store(n)
-		t := l.shrunk(seed, s.o.Planted, w)
+		t := l.shrunk(seed, w)
 		if t.Violation == nil { // a run that cannot be made again is itself a fault
 			t.Violation = w.bad
 		}

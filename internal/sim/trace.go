@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agentic-go/agentic/internal/sim/choice"
 )
 
 // TraceFormat is the first line of the text of a Trace, and names its version.
@@ -20,11 +22,11 @@ type Trace struct {
 	Violation *Violation
 	Events    []string
 
-	choices choices // what was chosen at each point; past their end everything is harmless
+	choices choice.Lists // what was chosen at each point; past their end everything is harmless
 }
 
 // streamNames name the lists of choices, in their order.
-var streamNames = [streams]string{"world", "host-A", "host-B", "host-C"}
+var streamNames = [choice.Streams]string{"world", "host-A", "host-B", "host-C"}
 
 // none stands in the text of a trace where there is nothing.
 const none = "none"
@@ -217,13 +219,13 @@ func Replay(text []byte) (*Trace, error) {
 	}
 	l := newLab()
 	defer l.close()
-	l.choices.listed(t.choices)
+	l.choices.Give(t.choices)
 	return l.trace(&Trace{Seed: t.Seed, Shrunk: t.Shrunk, Planted: t.Planted}), nil
 }
 
 // trace makes a run in words and completes t with it.
 func (l *lab) trace(t *Trace) *Trace {
 	w := l.simulate(t.Planted, new(counts), true)
-	t.choices, t.Events, t.Violation = l.choices.made.trimmed(), w.text, w.bad
+	t.choices, t.Events, t.Violation = l.choices.Made.Trimmed(), w.text, w.bad
 	return t
 }

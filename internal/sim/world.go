@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"github.com/agentic-go/agentic/internal/sim/durable"
 	"time"
 )
 
@@ -28,7 +29,7 @@ type world struct {
 	last    *host // who went on last
 	leases  bool  // the ledger is shared by leases; otherwise by locks of one machine
 	skew    time.Duration
-	store   *store
+	store   *durable.Ledger
 	down    time.Duration // the ledger answers nobody before
 	service service
 	oracle  oracle
@@ -99,7 +100,7 @@ func (w *world) clock() time.Time { return epoch.Add(w.now + w.skew).Truncate(ti
 // any more at all.
 func (w *world) run(drain bool) {
 	for w.bad == nil {
-		next, busy := never, false
+		next, busy := durable.Never, false
 		for _, h := range w.hosts {
 			if !h.idle {
 				busy = true
@@ -119,7 +120,7 @@ func (w *world) run(drain bool) {
 		w.now, w.stream = max(w.now, next), 0
 		h := w.pick(next)
 		w.stream = h.stream
-		h.wake = never
+		h.wake = durable.Never
 		w.last = h
 		h.goOn()
 		w.oracle.audit()
