@@ -45,3 +45,15 @@ func TestParseAdapterRefuses(t *testing.T) {
 		})
 	}
 }
+
+// FuzzParseAdapter: what is accepted can be started and shown, and nothing panics.
+func FuzzParseAdapter(f *testing.F) {
+	f.Add([]byte(`{"name":"a","authorship":"project","command":["a","b"],"features":["test_now"]}`))
+	f.Add([]byte(`{"name":1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := ParseAdapter(data)
+		if err == nil && (a.check() != nil || a.Name == "" || len(a.Command) == 0) || err != nil && a.Command != nil {
+			t.Errorf("%+v, %v", a, err)
+		}
+	})
+}

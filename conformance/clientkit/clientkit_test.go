@@ -57,7 +57,7 @@ func honest(t *testing.T) Adapter {
 
 func run(t *testing.T, c Config) *conformance.Report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // on a machine that is busy otherwise
 	defer cancel()
 	rep, err := Run(ctx, c)
 	if err != nil {
@@ -83,21 +83,12 @@ func failures(r conformance.Result) string {
 	return strings.Join(all, "\n  ")
 }
 
-// ours are the faults of our own client that are known; each has to be there still.
-var ours = map[string]string{
-	"wire/check-broken": "net/http repeats a GET whose kept connection ended, so one check more than maxChecks can arrive",
-}
-
 func TestOurClientPasses(t *testing.T) {
 	begin := time.Now()
 	rep := run(t, Config{Adapter: honest(t), Parallel: 4, Seed: 1})
 	t.Logf("%d checks in %s", len(rep.Checks), time.Since(begin).Round(time.Millisecond))
 	for _, c := range rep.Checks {
-		if why, known := ours[c.ID]; known {
-			if c.Status != conformance.Failed {
-				t.Errorf("%s is %s: take it out of the list (%s)", c.ID, c.Status, why)
-			}
-		} else if c.Status != conformance.Passed {
+		if c.Status != conformance.Passed {
 			t.Errorf("%s is %s: %s\n  %s", c.ID, c.Status, c.Missing, failures(c))
 		}
 	}

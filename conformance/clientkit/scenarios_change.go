@@ -17,6 +17,8 @@ type change struct {
 	make                        func(context.Context, *trial) (ask, error)
 }
 
+const hintBound = "Save digests of both documents, the input, the origin and the action with the request ID, and compare them before going on."
+
 // changeScenarios change one thing between two calls with the same identity. What the
 // draft says of it is that the request stays bound to what was saved; that the call is
 // refused is D8.
@@ -41,9 +43,9 @@ func changeScenarios() []scenario {
 			"pending", changedOrigin},
 	} {
 		all = append(all,
-			scenario{Info: must("change/"+c.name, group, c.title+": no second POST, and a receipt holds under what was saved", c.sections+" 6.4", c.asks), run: c.run(false)},
+			scenario{Info: must("change/"+c.name, group, c.title+": no second POST, and a receipt holds under what was saved", c.sections+" 6.4", c.asks), hint: hintBound, run: c.run(false)},
 			scenario{Info: reading("change/"+c.name+"-refused", group, c.title+": the call is refused", c.sections+" D8",
-				"Reuse of a request ID with something else than what was saved is refused."), run: c.run(true)})
+				"Reuse of a request ID with something else than what was saved is refused."), hint: hintBound, run: c.run(true)})
 	}
 	return all
 }

@@ -36,6 +36,7 @@ func clockScenarios() []scenario {
 	}
 	for i := range list {
 		list[i].feature = FeatureTestNow
+		list[i].hint = "Save the creation time and the highest time seen with the request, and look at the clock before every check."
 	}
 	return list
 }

@@ -9,31 +9,33 @@ import (
 	"github.com/agentic-go/agentic/conformance"
 )
 
+const hintMark = "The mark that the request is attempted has to be durable, and made by one process only, before the connection is opened."
+
 // crashScenarios kill the client where the judge sees it stand.
 func crashScenarios() []scenario {
 	const group = "Crashes"
 	return []scenario{
 		{Info: must("crash/before-submission", group, "killed when its first connection is accepted, with nothing read: never sent again, and unknown", "6.2 6.3 6.9",
 			"The attempt is marked durably before the network call, so a request found in the ledger after a restart is not submitted."),
-			run: crash(accepted, "", agentic.Unknown, 0)},
+			hint: hintMark, run: crash(accepted, "", agentic.Unknown, 0)},
 		{Info: must("crash/during-submission", group, "killed while the POST is being read: never sent again, and unknown", "6.3 6.4 6.9",
 			"Whether a submission that was interrupted arrived is unknown, and it is not repeated."),
-			run: crash(headers, submit, agentic.Unknown, 0)},
+			hint: hintMark, run: crash(headers, submit, agentic.Unknown, 0)},
 		{Info: must("crash/after-submission", group, "killed after the service made the ticket, before its answer: succeeded, without a second POST", "6.3 6.4 6.5",
 			"The next call reconciles through the status under the same ID."),
-			run: crash(handled, submit, agentic.Succeeded, 1)},
+			hint: hintMark, run: crash(handled, submit, agentic.Succeeded, 1)},
 		{Info: must("crash/status", group, "killed while it reads the status: succeeded, without a second POST", "6.3 6.4 6.5",
 			"The next call reads again and does not submit."),
-			run: crash(headers, status, agentic.Succeeded, 1)},
+			hint: hintMark, run: crash(headers, status, agentic.Succeeded, 1)},
 		{Info: must("crash/resource", group, "killed while it reads the resource: succeeded, without a second POST", "6.3 6.4 6.6",
 			"The next call reads again and does not submit."),
-			run: crash(headers, resource, agentic.Succeeded, 1)},
+			hint: hintMark, run: crash(headers, resource, agentic.Succeeded, 1)},
 		{Info: must("crash/twice", group, "killed after the submission and again while it resumes: succeeded, without a second POST", "6.3 6.4 6.5",
 			"A request stays attempted however often the client is interrupted."),
-			run: crashTwice},
+			hint: hintMark, run: crashTwice},
 		{Info: must("together/one-identity", "Two processes", "two processes are given the same request at once: one POST, and every receipt is true", "6 6.4",
 			"Concurrent executions of a request are serialized, or coordinated as strictly; a process may refuse while the other has it."),
-			run: together},
+			hint: hintMark, run: together},
 		{Info: must("together/two-identities", "Two processes", "two requests with one ledger place at once: each is sent once, under its own ID", "6.2 6.4",
 			"A request ID is associated with its own input, and no request takes another's place."),
 			run: twoIdentities},
