@@ -34,7 +34,7 @@ func TestFlaws(t *testing.T) {
 
 		"acknowledges before it tracks": {"submission/tracked-at-once": "status right after the answer: unknown",
 			"repeat/concurrent-new": "resource in answer", "conflict/concurrent": "answer"},
-		"slow reads": {"submission/in-time": "time of the status answer: 15"},
+		"slow reads": {"submission/in-time": "time of the status answer: "},
 		"oversized answers": {"submission/first": "status: size: 7", "submission/answer-size": "size of the status answer: 7", "status/answer": "status: size: 7",
 			"status/unknown-key-form": "status: no usable status"},
 		"status of another request": {"submission/first": `status: request_id: "another"`, "status/answer": `status: request_id: "another"`,

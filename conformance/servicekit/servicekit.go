@@ -6,8 +6,9 @@
 // tells afterwards: status, resource, and a counter if the service has one. What is a
 // MUST of the draft and what is this project's reading is told apart by each check.
 //
-// It makes real resources, so the service must be the operator's own, and one that may
-// hold test data (Config.Owned). It talks to the profile's origin alone, over HTTP/1.1,
+// It makes real resources, and sends other methods to the status of its own request where
+// the OpenAPI document has no such operation: the service must be the operator's own, and
+// one that may hold test data (Config.Owned). It talks to the profile's origin alone, over HTTP/1.1,
 // each request over a connection of its own, never follows a redirect, uses no proxy,
 // and stops at Config.MaxRequests. Credentials, the values of inputs and of resources
 // are in no report.
