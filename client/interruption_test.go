@@ -106,6 +106,27 @@ func TestClock(t *testing.T) {
 			}
 		})
 	}
+	// Nothing is between the look at the clock and the exchange, not even what waits for a
+	// process that is paused: found by internal/sim.
+	for _, at := range []client.Point{client.BeforeSubmit, client.BeforeStatus, client.BeforeVerify} {
+		for name, step := range map[string]time.Duration{"moved back": -time.Second, "window ended": 24 * time.Hour} {
+			t.Run(name+", "+string(at), func(t *testing.T) {
+				h, s := newHost(t), good()
+				before := -1
+				res := h.execute(s, func(c *client.Config) {
+					c.KillPoint = func(p client.Point) {
+						if p == at {
+							h.clock.Advance(step)
+							before = s.posts + s.gets
+						}
+					}
+				})
+				if res.Receipt.Outcome != agentic.Unknown || s.posts+s.gets != before || res.Sent != (at != client.BeforeSubmit) {
+					t.Errorf("%+v after %d POSTs and %d GETs, %d of them before", res, s.posts, s.gets, before)
+				}
+			})
+		}
+	}
 	t.Run("a step back is seen wherever it shows", func(t *testing.T) {
 		h, s := newHost(t), good()
 		s.onSubmit = func() { h.clock.Advance(time.Hour) }

@@ -147,7 +147,9 @@ func (h *host) spawn(number int) (again bool) {
 		case crash:
 			again = !w.quiet && w.bad == nil && number < 4
 		default:
-			w.fail(NoPanic, "the engine panicked: %v\n%s", v, debug.Stack())
+			if w.fail(NoPanic, "the engine panicked: %v", v); w.bad.Stack == "" {
+				w.bad.Stack = string(debug.Stack())
+			}
 		}
 		p.dead = true
 		p.cancel()

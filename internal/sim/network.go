@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,9 +41,6 @@ type arrival struct {
 	exchange client.Exchange
 	came     bool
 }
-
-// served is an answer of the service, and when it was given.
-type served struct{ answer agentic.Answer }
 
 // Approve implements client.Transport.
 func (n network) Approve(o, action string) error {
@@ -212,15 +210,25 @@ func (w *world) answered(p *process, a *arrival, answer agentic.Answer, answered
 		ex.Answer = agentic.Answer{Status: 503, ContentType: "text/html", Body: []byte("<p>later</p>")}
 	case 6:
 		if n := len(w.answers); n > 0 {
-			ex.Answer = w.answers[n-1-w.choose(kDetail, n)].answer
+			ex.Answer = w.answers[n-1-w.choose(kHow, n)]
 			w.say("network", "an earlier answer comes in its place: %s", ex.Answer.Body)
 			w.count.add(cAnswerSwapped)
 		}
 	}
-	if len(w.answers) == 6 {
-		copy(w.answers, w.answers[1:])
-		w.answers = w.answers[:5]
-	}
-	w.answers = append(w.answers, served{answer})
+	w.remember(answer)
 	w.after(d, func() { p.arrives(a, ex) })
+}
+
+// remember keeps an answer, so that a copy of it can come late; each once.
+func (w *world) remember(answer agentic.Answer) {
+	const kept = 6
+	for i := range w.answers {
+		if string(w.answers[i].Body) == string(answer.Body) {
+			return
+		}
+	}
+	if len(w.answers) == kept {
+		w.answers = slices.Delete(w.answers, 0, 1)
+	}
+	w.answers = append(w.answers, answer)
 }

@@ -57,6 +57,7 @@ func Invariants() []struct {
 type Violation struct {
 	Invariant Invariant
 	Detail    string
+	Stack     string // of a panic; it is in no trace, as it names machines
 	Trace     *Trace // of the run, shrunk; nil inside of a run
 }
 
@@ -86,8 +87,8 @@ type seen struct {
 	purged    bool
 
 	// reopened: a hold was given after the last receipt that the window allows. When that
-	// hold writes nothing, a ledger keeps the request due, and as no execution asks
-	// anything any more, none takes it off (ledgertest: "a person's recheck that dies").
+	// hold writes nothing, the contract of ledgers keeps the request due, and Resume, which
+	// returns that receipt without a hold, never takes it off (testdata/known).
 	reopened bool
 }
 

@@ -34,13 +34,14 @@ const (
 	OtherInput         Plant = "other-input"          // another input under the same request ID is accepted
 	SendOtherInput     Plant = "send-other-input"     // something else is sent than was saved
 	ForgetsUnknown     Plant = "forgets-unknown"      // a request that came to unknown is not listed any more
+	Panics             Plant = "panics"               // a resource that is not there is taken for one
 )
 
 // Plants are all of them.
 func Plants() []Plant {
 	return []Plant{ResendAfterRestart, ResendOnBreak, TrustPost, SkipEvidence, TimeoutIsFailed, UnknownIsFailed, OtherStatus, NeverKnows,
 		ForgetToken, ReceiptBeforeSave, AttemptedLate, OverwriteReceipts, RewriteFinal, UnboundedChecks, WaitForever, IgnoreClock, IgnoreLease,
-		OtherInput, SendOtherInput, ForgetsUnknown}
+		OtherInput, SendOtherInput, ForgetsUnknown, Panics}
 }
 
 func answerOf(body string) client.Exchange {
@@ -70,6 +71,8 @@ func (p *process) forgedAnswer(id string, isStatus bool, ex client.Exchange) cli
 		return answerOf(fmt.Sprintf(`{"request_id":"%s","status":"%s","resource_id":null}`, id, status))
 	}
 	switch w := p.w; {
+	case w.planted == Panics && !isStatus && ex.Answer.Status == 404:
+		_ = ex.Answer.Body[0]
 	case w.planted == SkipEvidence && !isStatus && ex.Class == "":
 		return p.right(id)
 	case w.planted == TimeoutIsFailed && isStatus && ex.Class == client.ClassTimeout:

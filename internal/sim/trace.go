@@ -66,8 +66,7 @@ func (t *Trace) Text() []byte {
 		b.WriteByte('\n')
 	}
 	if t.Violation != nil {
-		first, _, _ := strings.Cut(t.Violation.Detail, "\n")
-		fmt.Fprintf(&b, "detail %s\n", first)
+		fmt.Fprintf(&b, "detail %s\n", strings.ReplaceAll(t.Violation.Detail, "\n", " "))
 	}
 	replay := "agentic conformance simulate --replay FILE"
 	if !t.Shrunk && t.Planted == "" {

@@ -2,8 +2,10 @@ package sim
 
 import (
 	"fmt"
-	"github.com/agentic-go/agentic/internal/sim/durable"
 	"time"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/sim/durable"
 )
 
 // epoch is the true time at which every run begins.
@@ -33,7 +35,7 @@ type world struct {
 	down    time.Duration // the ledger answers nobody before
 	service service
 	oracle  oracle
-	answers []served // what the service answered last, of which copies may arrive late
+	answers []agentic.Answer // what the service answered last, of which copies may arrive late
 
 	count   *counts
 	text    []string // the events in words
