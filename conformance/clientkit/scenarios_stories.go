@@ -72,7 +72,7 @@ func (t *trial) looked(record []arrival, s story.Story) {
 	for _, a := range record {
 		count[a.op]++
 		if s.Segment && a.op == resource {
-			t.Expect(whatSegment, a.id == s.ID && strings.Trim(a.path, pathBytes) == "", fmt.Sprintf("%+.200q", s.ID), a.path)
+			t.Expect(whatSegment, a.id == s.ResourceID && strings.Trim(a.path, pathBytes) == "", fmt.Sprintf("%+.200q", s.ResourceID), a.path)
 		}
 	}
 	if s.NoRead {
@@ -89,7 +89,7 @@ const pathBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 // tell has the story's service answer, with the trial's documents, input and identity.
 func (t *trial) tell(s story.Story) *story.Told {
 	told := &story.Told{
-		RequestID: t.requestID, ResourceID: cmp.Or(s.ID, "T-1"), Input: t.input, Timeout: t.plan.Action.Recovery.Timeout, Closed: t.judge.closed,
+		RequestID: t.requestID, ResourceID: cmp.Or(s.ResourceID, "T-1"), Input: t.input, Timeout: t.plan.Action.Recovery.Timeout, Closed: t.judge.closed,
 		Unanswered: func(w http.ResponseWriter) {
 			if rec, ok := w.(*recorded); ok {
 				t.judge.mu.Lock()

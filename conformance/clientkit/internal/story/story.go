@@ -25,10 +25,10 @@ import (
 // Story is one check.
 type Story struct {
 	conformance.Info
-	Terms Terms
-	Input string // "" is any with a subject alone
-	ID    string // of the resource; "" is "T-1"
-	Hint  string // of a failure: where to look
+	Terms      Terms
+	Input      string // "" is any with a subject alone
+	ResourceID string // "" is "T-1"
+	Hint       string // of a failure: where to look
 
 	// The n-th arrival of an operation gets the n-th reaction, later ones the last; with
 	// none all get the honest one.
@@ -37,7 +37,7 @@ type Story struct {
 	Want     agentic.Outcome // "": nothing is sent
 	NoRead   bool            // no resource is read
 	OneCheck bool            // the status is read once
-	Segment  bool            // each read of a resource has ID as one escaped segment
+	Segment  bool            // each read of a resource has ResourceID as one escaped segment
 }
 
 // All is every story, in the order of a run.
