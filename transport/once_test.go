@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -72,60 +70,4 @@ func TestOnceHTTP1(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestReplayIsReal shows what Submit avoids, with the same server: net/http sends a
-// POST with an Idempotency-Key twice when a reused connection breaks. Without it
-// TestOnceHTTP1 could not fail.
-func TestReplayIsReal(t *testing.T) {
-	s := newRawServer(t, func(s *rawServer, c *net.TCPConn, n int64) {
-		for i := 0; ; i++ {
-			if _, ok := s.readBytes(c, -1); !ok || n == 1 && i == 1 {
-				return // the first connection breaks on its second request
-			}
-			io.WriteString(c, okAnswer)
-		}
-	})
-	tr := &http.Transport{}
-	defer tr.CloseIdleConnections()
-	post := func() {
-		req, err := http.NewRequest("POST", s.origin+"/tickets", strings.NewReader(`{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Idempotency-Key", "request-0001")
-		resp, err := (&http.Client{Transport: tr}).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
-	post()
-	if n := s.posts.Load(); n != 1 {
-		t.Fatalf("%d POSTs after the first", n)
-	}
-	post()
-	if n := s.posts.Load(); n != 3 {
-		t.Errorf("%d POSTs for two: net/http does not replay any more", n)
-	}
-}
-
-// TestPoolIsNotUsed leaves an idle connection behind and breaks the next request
-// on any of them: the POST arrives once, on a connection of its own.
-func TestPoolIsNotUsed(t *testing.T) {
-	s := newRawServer(t, func(s *rawServer, c *net.TCPConn, n int64) {
-		s.readBytes(c, -1)
-		if n != 2 {
-			io.WriteString(c, okAnswer)
-			s.readBytes(c, -1)
-		}
-	})
-	tr := newTransport(t, s.origin)
-	expect(t, tr.Get(context.Background(), read(s.origin, "/requests/1")), result{200, client.Answered, ""})
-	expect(t, tr.Submit(context.Background(), submission(s.origin)), result{0, client.MaybeSent, client.ClassBroken})
-	if posts, conns := s.posts.Load(), s.conns.Load(); posts != 1 || conns != 2 {
-		t.Errorf("%d POSTs over %d connections, want 1 over 2", posts, conns)
-	}
-	tr.CloseIdleConnections() // the server waits for the pool's connection to end
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // maxHead bounds a header section.
-const maxHead = 1 << 20
+const maxHead = 64 << 10
 
 // arrival is what has arrived of one request. It is fed by the goroutine that
 // reads its connection.

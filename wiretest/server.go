@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,8 @@ type server struct {
 	listener net.Listener
 	began    time.Time
 	wg       sync.WaitGroup
+	strikes  chan struct{} // closed by the first strike
+	once     sync.Once     // of strikes
 
 	mu       sync.Mutex
 	conns    []*conn
@@ -33,6 +36,7 @@ type server struct {
 	opened   bool // struck a new connection
 	closed   bool
 	protocol string // of the last connection
+	events   int    // how often something came
 	log      []string
 }
 
@@ -45,7 +49,7 @@ func newServer(stage Stage) (*server, error) {
 	if stage.TLS {
 		scheme = "https://"
 	}
-	s := &server{stage: stage, listener: l, origin: scheme + l.Addr().String(), began: time.Now()}
+	s := &server{stage: stage, listener: l, origin: scheme + l.Addr().String(), began: time.Now(), strikes: make(chan struct{})}
 	s.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -94,6 +98,7 @@ func (s *server) arm() {
 // strike makes the fault happen on c, to the request a if that has begun.
 func (s *server) strike(c *conn, a *arrival) {
 	s.note("connection %d: the server %s", c.n, s.stage.Does)
+	s.once.Do(func() { close(s.strikes) })
 	if a != nil {
 		a.settled = true
 	}
@@ -162,8 +167,34 @@ func (s *server) note(format string, args ...any) {
 	s.noteLocked(format, args...)
 }
 
+// settle waits until nothing new has come for a time, at most as long as most, or
+// until done. It counts ticks: a process that gets no turn makes none.
+func (s *server) settle(done <-chan struct{}, quiet, most time.Duration) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	seen, start := s.seen(), time.Now()
+	for left := int(quiet / tick); left > 0 && time.Since(start) < most; left-- {
+		select {
+		case <-done:
+			return
+		case <-t.C:
+			runtime.Gosched() // to the end of the queue: timers overtake who waits there
+		}
+		if now := s.seen(); now != seen {
+			seen, left = now, int(quiet/tick)+1
+		}
+	}
+}
+
+func (s *server) seen() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.events
+}
+
 // noteLocked keeps the log short: a client may connect without end.
 func (s *server) noteLocked(format string, args ...any) {
+	s.events++
 	if len(s.log) < 100 {
 		s.log = append(s.log, fmt.Sprintf("%v ", time.Since(s.began).Round(100*time.Microsecond))+fmt.Sprintf(format, args...))
 	}
@@ -197,7 +228,7 @@ func (c *conn) serve() {
 		if c.s.stage.Protocol == HTTP2 {
 			next = []string{"h2", "http/1.1"}
 		}
-		c.bad = &injector{Conn: c.tcp}
+		c.bad = &injector{Conn: c.tcp, s: c.s}
 		c.tls = tls.Server(c.bad, &tls.Config{Certificates: []tls.Certificate{identity().certificate}, NextProtos: next})
 		c.rw = c.tls
 		if err := c.tls.Handshake(); err != nil {
@@ -265,15 +296,21 @@ func (c *conn) alert() {
 	c.tcp.CloseWrite()
 }
 
-// injector puts a record in front of what a connection has to read.
+// injector puts a record in front of what a connection has to read, and counts
+// what comes, so that a server waits for the end of a handshake.
 type injector struct {
 	net.Conn
 	record string
+	s      *server
 }
 
 func (i *injector) Read(p []byte) (int, error) {
 	if i.record == "" {
-		return i.Conn.Read(p)
+		n, err := i.Conn.Read(p)
+		i.s.mu.Lock()
+		i.s.events++
+		i.s.mu.Unlock()
+		return n, err
 	}
 	n := copy(p, i.record)
 	i.record = i.record[n:]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -18,9 +19,9 @@ type options struct {
 	only     []string
 }
 
-// Parallel is how many stages run at the same time, 64 without it; a whole run
-// then takes about ten seconds. Use 1 for a submission that is not safe for
-// concurrent use.
+// Parallel is how many stages run at the same time. Without it that is 16 for each
+// processor and at most 64, and a whole run takes about ten seconds. Use 1 for a
+// submission that is not safe for concurrent use.
 func Parallel(n int) Option { return func(o *options) { o.parallel = max(1, n) } }
 
 // Only keeps the stages whose name begins with one of prefixes, such as "http1/"
@@ -84,7 +85,7 @@ func through(newClient func(Target) http.RoundTripper) (SubmitFunc, func()) {
 
 func run(t testing.TB, client func() (SubmitFunc, func()), opts []Option) {
 	t.Helper()
-	o := options{parallel: 64}
+	o := options{parallel: min(64, 16*runtime.GOMAXPROCS(0))}
 	for _, f := range opts {
 		f(&o)
 	}

@@ -14,14 +14,25 @@ import (
 
 // Limits of a try.
 const (
-	// Timeout is what the context of a submission has.
+	// Timeout is how long the context of a submission lasts after the server has
+	// broken off and nothing new has come. It is counted in turns of this process,
+	// as Linger is, so that a busy machine takes longer rather than miss a POST.
 	Timeout = 1500 * time.Millisecond
 
+	// MaxTime is the deadline of the context of every call.
+	MaxTime = 20 * time.Second
+
 	// Linger is how long the server waits for another POST after the submission
-	// has returned.
+	// has returned and nothing new has come.
 	Linger = 250 * time.Millisecond
 
-	// grace is how long after Timeout a submission may return.
+	// maxLinger bounds it for clients that never rest.
+	maxLinger = 12 * Linger
+
+	// tick is how often a server that waits looks again.
+	tick = 25 * time.Millisecond
+
+	// grace is how long after the end of its context a submission may return.
 	grace = 2 * time.Second
 )
 
@@ -180,8 +191,12 @@ func Try(ctx context.Context, stage Stage, submit SubmitFunc) (Result, error) {
 	if stage.Reused {
 		warm := target
 		warm.Key, warm.WarmUp = newKey(), true
-		if err := bounded(ctx, warm, submit); err != nil {
+		start := time.Now()
+		if err := bounded(ctx, s, nil, warm, submit); err != nil {
 			s.note("the warm-up returned an error")
+		}
+		if time.Since(start) >= MaxTime {
+			return Result{}, fmt.Errorf("wiretest: %s: the warm-up, which was answered, took over %v", stage.Name, MaxTime)
 		}
 	}
 	if stage.fault.large {
@@ -190,33 +205,40 @@ func Try(ctx context.Context, stage Stage, submit SubmitFunc) (Result, error) {
 	target.Key = newKey()
 	s.arm()
 	start := time.Now()
-	returned := bounded(ctx, target, submit)
+	returned := bounded(ctx, s, s.strikes, target, submit)
 	took := time.Since(start)
 	s.note("the submission returned")
-	select {
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
-	case <-time.After(Linger):
+	s.settle(ctx.Done(), Linger, maxLinger)
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
 	}
 	r := s.result()
 	r.Key, r.Returned, r.Took = target.Key, returned, took
 	return r, nil
 }
 
-// bounded calls submit under Timeout, and leaves it behind after grace.
-func bounded(ctx context.Context, target Target, submit SubmitFunc) error {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+// bounded calls submit until Timeout after struck was closed, MaxTime at most, and
+// leaves it behind after grace.
+func bounded(ctx context.Context, s *server, struck <-chan struct{}, target Target, submit SubmitFunc) error {
+	ctx, cancel := context.WithTimeout(ctx, MaxTime)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- submit(ctx, target) }()
+	var result error
+	done := make(chan struct{})
+	go func() {
+		result = submit(ctx, target)
+		close(done)
+	}()
 	select {
-	case err := <-done:
-		return err
+	case <-done:
+		return result
+	case <-struck:
+		s.settle(done, Timeout, MaxTime)
+		cancel()
 	case <-ctx.Done():
 	}
 	select {
-	case err := <-done:
-		return err
+	case <-done:
+		return result
 	case <-time.After(grace):
 		return ErrNotReturned
 	}
