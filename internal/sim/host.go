@@ -316,13 +316,26 @@ type execution struct {
 
 	posts, statuses, verifies int
 	finished                  *agentic.Receipt // a final receipt that was saved before
+	reads                     bool             // it may not submit
+	refused                   bool             // it saw a 409 or 422
+	claimed                   bool             // it was told succeeded of this request
+	status                    string           // the last status answer of this request that it was shown
+	ticket                    string           // the last resource answer that it was shown
 }
+
+// The calls of the engine.
+const (
+	callExecute = "executes"
+	callPrepare = "prepares"
+	callSend    = "sends" // Execute by the ID alone
+	callResume  = "resumes"
+)
 
 // call makes one call of the engine, and has the oracle look at what it gives.
 func (p *process) call(what string, request int, asked *input, patient bool, do func(*client.Client) (client.Result, error)) (client.Result, error) {
 	w := p.w
 	p.renew()
-	x := &execution{p: p, request: request, asked: asked, start: w.now}
+	x := &execution{p: p, request: request, asked: asked, start: w.now, reads: what != callExecute && what != callSend}
 	c := p.hasty
 	if patient {
 		c, x.wait = p.patient, w.limits.term
@@ -417,10 +430,10 @@ func (p *process) act(op int) bool {
 		}
 		patient := w.choose(kDetail, 2) == 0
 		if op == opExecute {
-			_, _ = p.call("executes", i, in, patient, func(c *client.Client) (client.Result, error) { return c.Execute(p.ctx, req) })
+			_, _ = p.call(callExecute, i, in, patient, func(c *client.Client) (client.Result, error) { return c.Execute(p.ctx, req) })
 			return true
 		}
-		_, _ = p.call("prepares", i, in, patient, func(c *client.Client) (client.Result, error) {
+		_, _ = p.call(callPrepare, i, in, patient, func(c *client.Client) (client.Result, error) {
 			if _, err := c.Prepare(p.ctx, req); err != nil {
 				return client.Result{}, err
 			}
@@ -430,7 +443,7 @@ func (p *process) act(op int) bool {
 		p.reconcile(which(), w.choose(kDetail, 2) == 0)
 	case opSend:
 		i := which()
-		_, _ = p.call("sends", i, nil, w.choose(kDetail, 2) == 0, func(c *client.Client) (client.Result, error) {
+		_, _ = p.call(callSend, i, nil, w.choose(kDetail, 2) == 0, func(c *client.Client) (client.Result, error) {
 			return c.Execute(p.ctx, client.Request{ID: requestID(i)})
 		})
 	case opWork, opRecover:
@@ -460,7 +473,7 @@ func (p *process) act(op int) bool {
 var errPrepared = errors.New("prepared, so there is no receipt")
 
 func (p *process) reconcile(request int, patient bool) (client.Result, error) {
-	return p.call("resumes", request, nil, patient, func(c *client.Client) (client.Result, error) { return c.Resume(p.ctx, requestID(request)) })
+	return p.call(callResume, request, nil, patient, func(c *client.Client) (client.Result, error) { return c.Resume(p.ctx, requestID(request)) })
 }
 
 // settle is a person who gives a request up.

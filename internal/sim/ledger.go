@@ -164,6 +164,7 @@ type hold struct {
 	shown  time.Time     // the last time that the engine was shown
 	top    time.Time     // the highest of those
 	looked bool          // since the last exchange
+	back   bool          // the engine was shown that the clock had gone back
 	asked  bool          // MaySubmit said yes, and nothing was sent since
 }
 
@@ -275,6 +276,7 @@ func (h *hold) MaySubmit() bool {
 // Now implements client.Hold.
 func (h *hold) Now() time.Time {
 	t := h.see()
+	h.back = h.back || t.Before(h.top) || t.Before(h.record.SeenAt) || t.Before(h.record.CreatedAt)
 	h.shown, h.looked, h.top = t, true, durable.Later(h.top, t)
 	if h.p.w.planted == IgnoreClock {
 		return durable.Later(h.seen.Truncate(time.Hour), h.record.SeenAt)
@@ -343,6 +345,12 @@ func (h *hold) append(obs []client.Observation, r *agentic.Receipt) error {
 		w.count.add(cLost)
 	case err == nil:
 		w.oracle.wrote(h)
+		if r != nil && p.exec != nil {
+			w.oracle.grounds(p.exec, h.record, r)
+		}
+		if r != nil && h.back && r.Outcome != agentic.Unknown {
+			w.fail(PermittedCall, "%s has a receipt that says %s, though the clock was seen to go back", h.record.RequestID, r.Outcome)
+		}
 		if r != nil && w.leases {
 			h.free()
 		}

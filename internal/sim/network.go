@@ -59,6 +59,9 @@ func (n network) Submit(ctx context.Context, s client.Submission) client.Exchang
 	}
 	w.oracle.posting(p, &s)
 	ex := n.post(ctx, s)
+	if status := ex.Answer.Status; status == 409 || status == 422 {
+		p.exec.refused = true
+	}
 	switch {
 	case w.planted == ResendOnBreak && ex.Class == client.ClassBroken:
 		w.oracle.posting(p, &s)
@@ -111,6 +114,7 @@ func (n network) Get(ctx context.Context, r client.Read) client.Exchange {
 		what = "GET of the status"
 	}
 	ex := n.exchange(ctx, r.Timeout, what, deliver, w.choose(kRequest, 6))
+	w.oracle.shown(p.exec, id, isStatus, ex)
 	return p.forgedAnswer(id, isStatus, ex)
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -39,13 +40,13 @@ func Invariants() []struct {
 		Says string
 	}{
 		{OnePost, "A request ID is submitted at most once, over all hosts and restarts (section 6.4)."},
-		{TrueSuccess, "A receipt says succeeded only if the service has made the very resource for this request, with its input, in a success state; and never after a 409 or 422 that is saved (sections 6.6 and 6.7, D10)."},
-		{TrueFailure, "A receipt says failed only if the service has decided so: the resource does not exist and never will (sections 4 and 6.5)."},
+		{TrueSuccess, "A receipt says succeeded only if the service has made the very resource for this request, with its input, in a success state, and the client was shown it; and never after a 409 or 422 that is saved (sections 6.6 and 6.7, D10)."},
+		{TrueFailure, "A receipt says failed only if the service has decided so: the resource does not exist and never will; failed and pending are what the last status said (sections 4 and 6.5, D11)."},
 		{SavedReceipt, "A receipt that is returned is in the ledger (section 6.7)."},
-		{FinalReceipt, "Receipts are appended, never changed; nothing follows succeeded or failed, and whoever asks later gets the same (section 6.10, D11)."},
-		{NothingLost, "What is sent was marked as attempted durably before, for ever, and is listed as open until it is final or a person has settled it (section 6.3)."},
+		{FinalReceipt, "Receipts are appended, never changed; nothing follows succeeded or failed, and whoever asks later gets the same without another read (section 6.10, D11)."},
+		{NothingLost, "What is sent was marked as attempted durably before, for ever, and is listed as open until it is final or a person has settled it; a refusal of it is durable before the service is asked again (section 6.3, D10)."},
 		{Bounded, "Every execution ends within its checks, exchanges, waiting time and steps (section 6.8)."},
-		{PermittedCall, "Nothing is sent without the right to submit; and there is no network call unless the ledger's clock was looked at after the last one, had not gone back, and was within the window (section 6.9, D16)."},
+		{PermittedCall, "Nothing is sent without the right to submit, and never by a call that only reads; there is no network call unless the ledger's clock was looked at after the last one, had not gone back, and was within the window; and once it was seen to go back, every receipt says unknown (section 6.9, D16)."},
 		{SameBinding, "What a request ID is bound to never changes, and what is sent is what is saved (section 6.2, D8)."},
 		{OneWriter, "No hold writes once another one was given on the request, and none is given while one stands (section 6)."},
 		{KnownOutcome, "Once everything works again, an execution comes to what the service holds, and after the window to a hand-over (sections 6.5 and 6.9)."},
@@ -175,10 +176,8 @@ func (o *oracle) judge(rec *client.Record, r *agentic.Receipt) {
 	switch r.Outcome {
 	case agentic.Succeeded:
 		w.count.add(cSucceeded)
-		for i := range rec.Observations {
-			if ob := &rec.Observations[i]; ob.Kind == client.ExchangeSubmit && (ob.Status == 409 || ob.Status == 422) {
-				w.fail(TrueSuccess, "%s has a receipt that says succeeded, though its submission was refused with %d", rec.RequestID, ob.Status)
-			}
+		if status := refusal(rec); status != 0 {
+			w.fail(TrueSuccess, "%s has a receipt that says succeeded, though its submission was refused with %d", rec.RequestID, status)
 		}
 		if problem := o.unlike(rec, r); problem != "" {
 			w.fail(TrueSuccess, "%s has a receipt that says succeeded, and %s", rec.RequestID, problem)
@@ -196,6 +195,46 @@ func (o *oracle) judge(rec *client.Record, r *agentic.Receipt) {
 		w.count.add(cPendingReceipt)
 	default:
 		w.count.add(cUnknownReceipt)
+	}
+}
+
+// shown remembers what an execution was shown last, if it is fit to be believed: text and
+// all, as this service writes it.
+func (o *oracle) shown(x *execution, id string, isStatus bool, ex client.Exchange) {
+	body := ""
+	if ex.Class == "" && ex.Answer.Status == 200 && ex.Answer.ContentType == jsonMedia {
+		body = string(ex.Answer.Body)
+	}
+	if !isStatus {
+		x.ticket = body
+		return
+	}
+	x.status = ""
+	if strings.HasPrefix(body, `{"request_id":"`+id+`","status":"`) {
+		x.status = body
+		x.claimed = x.claimed || strings.Contains(body, `"succeeded"`)
+	}
+}
+
+// grounds judges whether an execution was shown what its receipt says.
+func (o *oracle) grounds(x *execution, rec *client.Record, r *agentic.Receipt) {
+	w := o.w
+	switch r.Outcome {
+	case agentic.Succeeded:
+		in := inputOf(string(rec.Input))
+		for _, urgent := range []bool{false, true} { // not part of the evidence
+			if r.ResourceID != nil && r.Evidence != nil && x.ticket == fmt.Sprintf(ticketForm, *r.ResourceID, fmt.Sprintf(requestForm, rec.RequestID), in.subject, urgent, r.Evidence.State) {
+				return
+			}
+		}
+		w.fail(TrueSuccess, "%s has a receipt that says succeeded, and the resource that was read is %s", rec.RequestID, orNone(x.ticket))
+	case agentic.Failed, agentic.Pending:
+		if !strings.Contains(x.status, `"`+string(r.Outcome)+`"`) {
+			w.fail(TrueFailure, "%s has a receipt that says %s, and the status that was read is %s", rec.RequestID, r.Outcome, orNone(x.status))
+		}
+		if r.Outcome == agentic.Failed && x.claimed {
+			w.fail(TrueFailure, "%s has a receipt that says failed, though the service said succeeded before (D11)", rec.RequestID)
+		}
 	}
 }
 
@@ -249,6 +288,9 @@ func (o *oracle) posting(p *process, s *client.Submission) {
 	if h == nil || !h.asked || !h.grant.MaySubmit || !h.stands() {
 		w.fail(PermittedCall, "%s is submitted by %s, which has not the right to at this moment", s.RequestID, p.name)
 	}
+	if x.reads {
+		w.fail(PermittedCall, "%s is submitted by a call that only reads", s.RequestID)
+	}
 	if h != nil {
 		h.asked = false
 	}
@@ -268,8 +310,24 @@ func (o *oracle) getting(p *process, id string, isStatus bool) {
 		x.verifies++
 		o.permitted(p, "resource read")
 	}
+	switch {
+	case x.finished != nil:
+		o.w.fail(FinalReceipt, "the service is asked about %s, whose final receipt is saved", requestID(x.request))
+	case x.refused && p.hold != nil && refusal(&p.hold.grant.Request.Record) == 0 && p.hold.stands():
+		o.w.fail(NothingLost, "the submission of %s was refused, and the service is asked again before that is durable", requestID(x.request))
+	}
 	o.bounded(x)
 	p.unwindIfBad()
+}
+
+// refusal is the 409 or 422 that is saved of a submission, or 0 (D10).
+func refusal(rec *client.Record) int {
+	for i := range rec.Observations {
+		if ob := &rec.Observations[i]; ob.Kind == client.ExchangeSubmit && (ob.Status == 409 || ob.Status == 422) {
+			return ob.Status
+		}
+	}
+	return 0
 }
 
 // unwindIfBad ends a process whose run has come to its point.
@@ -460,10 +518,8 @@ func (o *oracle) expected(rec *client.Record) agentic.Outcome {
 	if e.state != agentic.Succeeded {
 		return e.state
 	}
-	for i := range rec.Observations {
-		if ob := &rec.Observations[i]; ob.Kind == client.ExchangeSubmit && (ob.Status == 409 || ob.Status == 422) {
-			return agentic.Unknown
-		}
+	if refusal(rec) != 0 {
+		return agentic.Unknown
 	}
 	state := e.ticket.states[len(e.ticket.states)-1]
 	if e.ticket.subject != inputOf(string(rec.Input)).subject || state != "open" && state != "closed" {

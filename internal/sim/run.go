@@ -85,6 +85,10 @@ func (o *oracle) handsOver(p *process) {
 		case !res.NeedsHandoff() || !res.WindowEnded:
 			w.fail(KnownOutcome, "after the window %s is not handed over: %s", requestID(i), res.Receipt.Outcome)
 		}
+		again, err := p.reconcile(i, true)
+		if err != nil || !again.FromSaved || !sameReceipt(&again.Receipt, &res.Receipt) {
+			w.fail(KnownOutcome, "after the window %s gives another receipt than before: %s, %v", requestID(i), again.Receipt.Outcome, err)
+		}
 		sum := s.saved.Summary()
 		switch {
 		case !sum.NeedsPerson(w.clock()):

@@ -19,6 +19,7 @@ type service struct {
 	down    time.Duration // it answers nobody before
 	breaks  breach
 	changes int // counts every commit
+	flips   int // counts the status answers
 }
 
 // entry is what the service has recorded of a request ID.
@@ -59,20 +60,21 @@ const (
 	dots                 // an ID that no URL can carry
 	noRequest            // tickets without their request ID
 	alwaysUnknown        // never knows of any request
+	contradicts          // every other time calls a refused request succeeded
 	breaches
 )
 
 func (w *world) startService() {
 	s := &w.service
 	*s = service{w: w, entries: make(map[string]*entry, 2)}
-	if w.choose(kServe, 3) == 2 {
+	if w.choose(kWorld, 8) >= 6 {
 		s.breaks = breach(w.choose(kHow, int(breaches)))
 	}
 	if s.breaks != keepsAll {
 		w.say("service", "breaks its promises: %d", s.breaks)
 		w.count.add(cBreach)
 	}
-	if w.choose(kServe, 4) == 3 {
+	if w.choose(kWorld, 8) == 7 {
 		in := &inputs[w.choose(kHow, len(inputs))]
 		w.say("service", "knows %s already, from somebody else: %s", requestID(0), in.body)
 		w.count.add(cForeign)
@@ -243,6 +245,9 @@ func (s *service) status(id string, stale bool) []byte {
 		if stale {
 			outcome = e.was
 		}
+		if s.flips++; s.breaks == contradicts && outcome == agentic.Failed && s.flips%2 == 1 {
+			outcome = agentic.Succeeded
+		}
 		if outcome == agentic.Succeeded {
 			resource = "T-99"
 			if e.ticket != nil {
@@ -273,6 +278,12 @@ func (s *service) status(id string, stale bool) []byte {
 	return fmt.Appendf(nil, `{"request_id":"%s",%s"status":"succeeded","resource_id":"%s"}`, id, twice, resource)
 }
 
+// What tickets look like.
+const (
+	requestForm = `,"request_id":"%s"`
+	ticketForm  = `{"id":"%s"%s,"subject":"%s","urgent":%t,"status":"%s"}`
+)
+
 // ticket is the answer of the resource operation, or nil for a 404.
 func (s *service) ticket(id string, stale bool) []byte {
 	for _, t := range s.tickets {
@@ -289,14 +300,14 @@ func (s *service) ticket(id string, stale bool) []byte {
 		if state == "gone" {
 			return nil
 		}
-		request := fmt.Sprintf(`,"request_id":"%s"`, t.request)
+		request := fmt.Sprintf(requestForm, t.request)
 		switch s.breaks {
 		case otherID:
 			id += "x"
 		case noRequest:
 			request = ""
 		}
-		return fmt.Appendf(nil, `{"id":"%s"%s,"subject":"%s","urgent":%t,"status":"%s"}`, id, request, t.subject, t.input.urgent, state)
+		return fmt.Appendf(nil, ticketForm, id, request, t.subject, t.input.urgent, state)
 	}
 	return nil
 }
