@@ -267,7 +267,7 @@ func (c *Client) take(ctx context.Context, requestID string, intent Intent, op *
 	if !rec.PurgedAt.IsZero() {
 		return res, &PurgedError{RequestID: requestID, Outcome: rec.Purged, PurgedAt: rec.PurgedAt}
 	}
-	if rec.final() != nil || rec.Closed() { // nothing is asked of anybody, so nothing has to be approved
+	if rec.Over() != nil { // nothing is asked of anybody, so nothing has to be approved
 		last := *rec.Last()
 		head := EventHead{Scope: rec.Scope, RequestID: rec.RequestID, ActionID: rec.ActionID, Origin: rec.Origin, At: rec.SeenAt}
 		c.cfg.Observer(Resulted{EventHead: head, Receipt: last, FromSaved: true})

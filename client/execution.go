@@ -40,9 +40,9 @@ func (x *execution) run(ctx context.Context) (Result, error) {
 		x.note(o)
 	}
 	x.emit(Saved{EventHead: x.head(), State: x.rec.State, MaySubmit: x.hold.MaySubmit()})
-	if last := x.rec.final(); last != nil {
+	if last := x.rec.Over(); last != nil {
 		x.emit(Resulted{EventHead: x.head(), Receipt: *last, FromSaved: true})
-		return Result{RequestID: x.rec.RequestID, Receipt: *last, FromSaved: true}, nil
+		return Result{RequestID: x.rec.RequestID, Receipt: *last, FromSaved: true, WindowEnded: x.rec.Closed()}, nil
 	}
 	if x.rec.State == Prepared {
 		return Result{RequestID: x.rec.RequestID}, neverSent(x.rec, IntendPrepare, x.now())

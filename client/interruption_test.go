@@ -60,6 +60,9 @@ func TestClock(t *testing.T) {
 			if err != nil || !res.FromSaved || !res.WindowEnded || res.Receipt != first.Receipt {
 				t.Errorf("again: %+v, %v", res, err)
 			}
+			if res := h.execute(s); !res.FromSaved || !res.WindowEnded || res.Receipt != first.Receipt {
+				t.Errorf("executed again: %+v", res)
+			}
 		}
 		if rec := h.record(); len(rec.Receipts) != 2 || s.gets != 0 {
 			t.Errorf("%d receipts after %d GETs", len(rec.Receipts), s.gets)

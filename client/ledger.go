@@ -167,9 +167,11 @@ func (r *Record) Closed() bool {
 	return err == nil && !at.Before(r.CreatedAt.Add(r.Window))
 }
 
-// final is the receipt that ends the request (D11), or nil.
-func (r *Record) final() *agentic.Receipt {
-	if last := r.Last(); last != nil && last.Outcome.Final() {
+// Over is the receipt that no other follows, or nil: a final one (D11), or the one that
+// closed the request. A ledger leaves a request that has one as it is, and no worker
+// looks at it again.
+func (r *Record) Over() *agentic.Receipt {
+	if last := r.Last(); last != nil && (last.Outcome.Final() || r.Closed()) {
 		return last
 	}
 	return nil
@@ -269,8 +271,8 @@ type Ledger interface {
 	// newest earlier one; it does not wait for whoever holds that. A purged one is a
 	// *PurgedError, whatever the binding. Either way nothing was written. A prepared
 	// request that a person has settled, or that has expired by the ledger's clock
-	// (Record.Expired), stays prepared. The caller must Release the
-	// Hold.
+	// (Record.Expired), stays prepared. What is over (Record.Over) is left as it is, and
+	// its Hold writes nothing. The caller must Release the Hold.
 	Begin(ctx context.Context, b Binding, intent Intent, wait time.Duration) (Hold, error)
 
 	// Take holds a saved request by its ID alone, waiting as Begin does; with

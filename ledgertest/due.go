@@ -69,6 +69,20 @@ var dueTests = []ledgerTest{
 		e.release(e.take(b, client.IntendSubmit))
 		next("held when final", time.Time{})
 	}},
+	{"a receipt that closed the request is followed by nothing, and nobody looks at it again", func(e *ledgerEnv) {
+		b := binding("request-1")
+		h := e.begin(b, client.IntendSubmit)
+		closing := receipt(b, agentic.Unknown)
+		closing.ObservedAt = agentic.FormatTime(e.clock.Advance(b.Window))
+		e.finish(h, nil, closing)
+		e.release(h)
+		h = e.take(b, client.IntendSubmit)
+		if err := h.Finish(e.ctx, nil, receipt(b, agentic.Unknown)); err == nil {
+			e.Error("a receipt after the closing one was written")
+		}
+		e.release(h)
+		e.equal("next check", time.Time{}, e.summary(b).NextCheck)
+	}},
 	{"a recheck alone leaves the next check as it is", func(e *ledgerEnv) {
 		b := binding("request-1")
 		e.save(b, agentic.Pending)

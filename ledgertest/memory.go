@@ -160,7 +160,7 @@ func (m *Memory) take(h *memoryHold, b *client.Binding, intent client.Intent) er
 			return &client.BindingError{RequestID: h.key.id, Differences: ds}
 		}
 	}
-	if !final(&r.record) {
+	if r.record.Over() == nil {
 		r.fence++
 		r.see(now)
 		if intent == client.IntendSubmit && r.record.State == client.Prepared && r.record.Settled() == nil && !expired {
@@ -432,8 +432,8 @@ func (h *memoryHold) append(ctx context.Context, obs []client.Observation, r *ag
 		return client.ErrLost
 	}
 	rec := &h.request.record
-	if h.ended || final(rec) {
-		return errors.New("the request has a final receipt; or this hold has written one; nothing is appended")
+	if h.ended || rec.Over() != nil {
+		return errors.New("the request has a receipt that no other follows; or this hold has written one; nothing is appended")
 	}
 	h.request.see(h.seen)
 	if len(obs) > 0 || r != nil {
@@ -458,8 +458,6 @@ func (h *memoryHold) Release() error {
 	}
 	return nil
 }
-
-func final(r *client.Record) bool { return r.Last() != nil && r.Last().Outcome.Final() }
 
 func cloneRecord(r *client.Record) *client.Record {
 	c := *r

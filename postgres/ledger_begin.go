@@ -137,7 +137,7 @@ func (x *beginning) look(ctx context.Context, others *pgfold.Pauses) (bool, erro
 		return false, &client.BindingError{RequestID: x.requestID, Differences: client.Compare(&r.record.Binding, x.binding)}
 	case r.held && r.holder != x.holder:
 		return false, x.await(ctx, others)
-	case r.final():
+	case r.over():
 		x.ended = true // no lease, as there is nothing to write
 		x.begun(r, false, r.read, 0, r.moment)
 		return true, nil

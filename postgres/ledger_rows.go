@@ -37,10 +37,7 @@ type row struct {
 	moment lease.Moment
 }
 
-func (r *row) final() bool {
-	last := r.record.Last()
-	return last != nil && last.Outcome.Final()
-}
+func (r *row) over() bool { return r.record.Over() != nil }
 
 // summaryScan reads summaryColumns.
 type summaryScan struct {

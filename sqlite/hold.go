@@ -12,9 +12,9 @@ import (
 	"github.com/agentic-go/agentic/internal/savedform"
 )
 
-// What ends the writes of a hold: a final receipt (D11), or one of its own.
+// What ends the writes of a hold: a receipt that no other follows (D11), or one of its own.
 var (
-	errFinal    = errors.New("the request has a final receipt; nothing is appended to it")
+	errOver     = errors.New("the request has a receipt that no other follows; nothing is appended to it")
 	errFinished = errors.New("this hold has written its receipt; nothing comes after it")
 )
 
@@ -65,8 +65,8 @@ func (h *hold) append(ctx context.Context, op string, obs []client.Observation, 
 	if h.finished {
 		return ledgerError(op, errFinished)
 	}
-	if h.row.final() {
-		return ledgerError(op, errFinal)
+	if h.row.over() {
+		return ledgerError(op, errOver)
 	}
 	if err := h.ledger.enter(); err != nil {
 		return ledgerError(op, err)

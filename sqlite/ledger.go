@@ -91,7 +91,7 @@ func (h *hold) begin(ctx context.Context, scope client.Scope, requestID string, 
 					return &client.BindingError{RequestID: requestID, Differences: ds}
 				}
 			}
-			h.maySubmit = intent == client.IntendSubmit && r.record.State == client.Prepared && r.settled == "" && !r.record.Expired(now) && !r.final()
+			h.maySubmit = intent == client.IntendSubmit && r.record.State == client.Prepared && r.settled == "" && !r.record.Expired(now) && !r.over()
 			done, err = h.ledger.take(ctx, r, h.maySubmit, now)
 		}
 		if err != nil {
@@ -224,10 +224,10 @@ WHERE id = ? AND fence = ? AND entries = ?`),
 
 // take moves the fence of a request that was read as r, and makes it attempted
 // when it is to be submitted; r tells afterwards what stands. It reports false when
-// r is not what stands any more: somebody wrote, or a person settled it. A final
-// request stays as it is.
+// r is not what stands any more: somebody wrote, or a person settled it. One
+// that is over stays as it is.
 func (l *Ledger) take(ctx context.Context, r *row, attempt bool, now time.Time) (bool, error) {
-	if r.final() {
+	if r.over() {
 		return true, nil
 	}
 	rec := &r.record

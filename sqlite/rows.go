@@ -43,10 +43,7 @@ type row struct {
 	record  client.Record
 }
 
-func (r *row) final() bool {
-	last := r.record.Last()
-	return last != nil && last.Outcome.Final()
-}
+func (r *row) over() bool { return r.record.Over() != nil }
 
 // read gives a request, or nil when there is none. A row that cannot be right is
 // an error that wraps ErrCorrupt.

@@ -52,7 +52,6 @@ const (
 	cErrInterrupted
 	cErrLedger
 	cKnown
-	cStillDue
 	countKinds
 )
 
@@ -64,7 +63,7 @@ var countNames = [countKinds]string{
 	"submission refused", "submission repeated", "decision pending", "decision failed", "ticket changed", "service breaks a promise", "request ID used by somebody else",
 	"receipt succeeded", "receipt failed", "receipt pending", "receipt unknown", "receipt from saved", "window ended",
 	"error: other binding", "error: duplicate", "error: not found", "error: prepared", "error: expired", "error: settled", "error: purged", "error: interrupted", "error: ledger",
-	"outcome checked against the service", "known: still due after the window",
+	"outcome checked against the service",
 }
 
 // counts are those of one worker.

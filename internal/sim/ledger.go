@@ -200,9 +200,6 @@ func (h *hold) begin(k durable.Key, b *client.Binding, intent client.Intent) err
 	}
 	p.hold = h
 	h.see()
-	if rec.Closed() {
-		w.oracle.requests[index(k.ID)].reopened = true
-	}
 	if w.planted == AttemptedLate && g.MaySubmit {
 		g.Request.Record.State, g.Request.Record.AttemptedAt = client.Prepared, time.Time{}
 	}

@@ -86,11 +86,6 @@ type seen struct {
 	attempted bool
 	receipts  []agentic.Receipt
 	purged    bool
-
-	// reopened: a hold was given after the last receipt that the window allows. When that
-	// hold writes nothing, the contract of ledgers keeps the request due, and Resume, which
-	// returns that receipt without a hold, never takes it off (testdata/known).
-	reopened bool
 }
 
 func (o *oracle) input(i int) *input { return o.requests[i].input }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,7 +93,7 @@ func TestEveryInvariantIsNeeded(t *testing.T) {
 
 // TestCorpus replays the traces of testdata: those of planted faults are found again,
 // and each engine without the fault passes the same choices. What was found in the
-// engine itself stays mended (testdata/engine), or is known and not mended (testdata/known).
+// engine itself stays mended (testdata/engine).
 func TestCorpus(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.trace"))
 	if err != nil || len(files) < len(Plants())+2 {
@@ -116,10 +115,6 @@ func TestCorpus(t *testing.T) {
 			continue
 		}
 		switch {
-		case filepath.Base(filepath.Dir(file)) == "known":
-			if now.Violation != nil || !strings.Contains(strings.Join(now.Events, "\n"), "  known: ") {
-				t.Errorf("%s does not show what is known any more; if it is mended, move it to testdata/engine:\n%s", file, now.Text())
-			}
 		case was.Planted == "" && was.Violation != nil && now.Violation != nil:
 			t.Errorf("%s is found again:\n%s", file, now.Text())
 		case was.Planted == "":

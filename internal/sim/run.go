@@ -93,9 +93,6 @@ func (o *oracle) handsOver(p *process) {
 		switch {
 		case !sum.NeedsPerson(w.clock()):
 			w.fail(KnownOutcome, "after the window %s does not wait for a person", requestID(i))
-		case !sum.NextCheck.IsZero() && s.reopened:
-			w.count.add(cStillDue)
-			w.say("oracle", "known: after the window %s is still due for workers", requestID(i))
 		case !sum.NextCheck.IsZero():
 			w.fail(KnownOutcome, "after the window %s is still due for workers", requestID(i))
 		}

@@ -93,7 +93,7 @@ func (s *Ledger) Begin(k Key, b *client.Binding, intent client.Intent, now time.
 		return nil, nil, ErrHeld
 	}
 	g := &Grant{Request: r, Until: Never}
-	if Final(&r.Record) {
+	if r.Record.Over() != nil {
 		g.Fence, g.Ended = r.Fence, true
 		return g, cloneRecord(&r.Record), nil
 	}
