@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -88,10 +89,15 @@ func TestOurClientPasses(t *testing.T) {
 	rep := run(t, Config{Adapter: honest(t), Parallel: 4, Seed: 1})
 	t.Logf("%d checks in %s", len(rep.Checks), time.Since(begin).Round(time.Millisecond))
 	for _, c := range rep.Checks {
-		if c.Status != conformance.Passed {
+		if c.Status != conformance.Passed && !untriable(c) {
 			t.Errorf("%s is %s: %s\n  %s", c.ID, c.Status, c.Missing, failures(c))
 		}
 	}
+}
+
+// untriable reports whether it is the system that lacks an address of a check.
+func untriable(c conformance.Result) bool {
+	return runtime.GOOS != "linux" && c.Status == conformance.NotExercised && strings.Contains(c.Missing, "127.0.0.2")
 }
 
 func TestChecks(t *testing.T) {

@@ -45,6 +45,7 @@ const (
 	whatReached   = "the place of the interruption"
 	whatSilent    = "requests in that call"
 	whatRefusal   = "a refusal"
+	whatActs      = "requests beyond documents"
 )
 
 // finished takes down what a call has to hold that submits, alone in its trial, and ends
@@ -216,14 +217,19 @@ func (t *trial) refused(rep reply) {
 }
 
 // held: whatever else the client was given, a receipt is of the trial's own request and
-// true of it; a refusal is as good.
+// true of it; a refusal is as good, and so is unknown, which claims nothing of an action
+// or an origin.
 func (t *trial) held(rep reply) {
 	t.bounded(rep)
 	if rep.receipt == nil {
 		t.refused(rep)
 		return
 	}
-	t.means(rep, agentic.Succeeded, agentic.Failed, agentic.Pending, agentic.Unknown)
+	if rep.receipt.Outcome == agentic.Unknown {
+		conformance.Equal(t.Recorder, whatRequestID, rep.ask.requestID, rep.receipt.RequestID)
+		return
+	}
+	t.means(rep, agentic.Succeeded, agentic.Failed, agentic.Pending)
 }
 
 // outcome is a clause about the receipt.
@@ -232,6 +238,29 @@ func (r reply) outcome() string {
 		return ", no receipt"
 	}
 	return ", a receipt of " + string(r.receipt.Outcome)
+}
+
+// acts are the requests that do more than to read a document, in words.
+func acts(record []arrival) []string {
+	var all []string
+	for _, a := range record {
+		if a.method != http.MethodGet || !slices.Contains(documents, a.path) {
+			all = append(all, a.method+" "+a.host+a.path)
+		}
+	}
+	return all
+}
+
+// idle: of these requests, and at the other origins of the trial, nothing was asked for but
+// documents of its own.
+func (t *trial) idle(record []arrival) {
+	found := acts(record)
+	for _, j := range t.strangers {
+		for _, a := range j.record() {
+			found = append(found, a.method+" "+a.host+a.path)
+		}
+	}
+	t.Expect(whatActs, len(found) == 0, "none", listed(found))
 }
 
 // documents may be read by anybody.
@@ -326,6 +355,16 @@ func oneLine(text []byte) string {
 		return string(text[:most]) + fmt.Sprintf("… (%d bytes)", len(text))
 	}
 	return string(bytes.TrimSpace(text))
+}
+
+// lastLine is the end of a text, short enough for a note: there an error is told.
+func lastLine(text []byte) string {
+	const most = 1000
+	text = bytes.TrimSpace(text)
+	if len(text) > most {
+		return fmt.Sprintf("(%d bytes) …", len(text)) + string(text[len(text)-most:])
+	}
+	return string(text)
 }
 
 func joined(outcomes []agentic.Outcome) string {

@@ -83,9 +83,9 @@ type judge struct {
 // paths are those of the three operations, as templates of the document.
 type paths struct{ submit, status, resource string }
 
-// newJudge listens on a fresh port of loopback.
-func newJudge() (*judge, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// newJudge listens on a fresh port of an address of loopback.
+func newJudge(host string) (*judge, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, err
 	}

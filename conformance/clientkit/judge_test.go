@@ -41,7 +41,7 @@ func TestOperationOfRequest(t *testing.T) {
 // TestUnread: a POST that was sent over a connection which nobody read until its sender
 // was gone counts as sent, and does not reach the service.
 func TestUnread(t *testing.T) {
-	j, err := newJudge()
+	j, err := newJudge("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestUnread(t *testing.T) {
 // TestGateLetsGo: what is held and not dropped is answered, and only the first of its
 // operation is held.
 func TestGateLetsGo(t *testing.T) {
-	j, err := newJudge()
+	j, err := newJudge("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

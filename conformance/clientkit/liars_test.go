@@ -313,7 +313,7 @@ func TestLittleClient(t *testing.T) {
 		if c.Group == "Time" {
 			want = conformance.NotExercised
 		}
-		if c.Status != want {
+		if c.Status != want && !untriable(c) {
 			t.Errorf("%s is %s: %s\n  %s", c.ID, c.Status, c.Missing, failures(c))
 		}
 	}

@@ -73,8 +73,9 @@ type ended struct {
 	late     bool // by the kit, because its time was over
 }
 
-// run starts the program, gives it stdin and waits for its end. It is killed, with all
-// that it started, when kill is closed or the time is over. The error is the kit's own:
+// run starts the program, gives it stdin and waits for its end. It is killed when kill is
+// closed or the time is over. What it started in its group ends with it in every case: a
+// child that stays could send once nobody counts any more. The error is the kit's own:
 // the program could not be started, or ctx ended.
 func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, kill <-chan struct{}) (ended, error) {
 	running, stop := context.WithTimeout(ctx, timeout)
@@ -82,7 +83,7 @@ func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, k
 	cmd := exec.CommandContext(running, p.path, p.args...)
 	cmd.Dir, cmd.Env = p.dir, p.env
 	cmd.Stdin = bytes.NewReader(stdin)
-	out, log := &limited{limit: maxStdout}, &limited{limit: maxStderr}
+	out, log := &limited{limit: maxStdout}, &limited{limit: maxStderr, end: true}
 	cmd.Stdout, cmd.Stderr = out, log
 	cmd.WaitDelay = afterKill
 	ownGroup(cmd)
@@ -100,6 +101,7 @@ func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, k
 		}
 	}()
 	_ = cmd.Wait() // what a client does wrong is in its state and its output
+	endGroup(cmd)
 	close(done)
 	e := ended{exit: cmd.ProcessState.ExitCode(), stdout: out.bytes(), stderr: string(log.bytes())}
 	_, e.overflow = out.state()
@@ -111,10 +113,11 @@ func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, k
 	return e, nil
 }
 
-// limited keeps the beginning of what is written to it and drops the rest.
+// limited keeps the beginning of what is written to it, or its end, and drops the rest.
 type limited struct {
 	mu    sync.Mutex
 	limit int
+	end   bool
 	kept  []byte
 	more  bool
 }
@@ -122,9 +125,14 @@ type limited struct {
 func (l *limited) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(len(p), l.limit-len(l.kept))
-	l.kept = append(l.kept, p[:n]...)
-	l.more = l.more || n < len(p)
+	drop := max(0, len(l.kept)+len(p)-l.limit)
+	l.more = l.more || drop > 0
+	if !l.end {
+		l.kept = append(l.kept, p[:len(p)-drop]...)
+		return len(p), nil
+	}
+	old := min(drop, len(l.kept))
+	l.kept = append(l.kept[:copy(l.kept, l.kept[old:])], p[drop-old:]...)
 	return len(p), nil
 }
 

@@ -10,3 +10,6 @@ var systemVariables = []string{"SystemRoot", "TEMP", "TMP", "USERPROFILE", "PATH
 
 // ownGroup leaves it at the program itself: there are no process groups.
 func ownGroup(*exec.Cmd) {}
+
+// endGroup has nothing to kill.
+func endGroup(*exec.Cmd) {}

@@ -47,6 +47,19 @@ var programs = map[string]func() int{
 		time.Sleep(time.Minute)
 		return 0
 	},
+	"late-words": func() int {
+		fmt.Fprint(os.Stderr, strings.Repeat("x", 2*maxStderr), "the end")
+		return 0
+	},
+	// leaves-a-child ends at once, and its child, whose ID it tells, does not.
+	"leaves-a-child": func() int {
+		child := exec.Command(os.Args[0], "as-program", "sleep")
+		if err := child.Start(); err != nil {
+			return 1
+		}
+		fmt.Println(child.Process.Pid)
+		return 0
+	},
 	// parent leaves behind a child that holds its standard output, and tells its ID.
 	"parent": func() int {
 		child := exec.Command(os.Args[0], "as-program", "sleep")
@@ -94,6 +107,9 @@ func TestRunProgram(t *testing.T) {
 			have, err := filepath.EvalSymlinks(string(e.stdout))
 			want, err2 := filepath.EvalSymlinks(p.dir)
 			return err == nil && err2 == nil && have == want
+		},
+		"late-words": func(_ program, e ended) bool {
+			return len(e.stderr) == maxStderr && strings.HasSuffix(e.stderr, "the end")
 		},
 		"deaf": func(_ program, e ended) bool { return e.exit == 0 && len(e.stdout) == 0 },
 	} {

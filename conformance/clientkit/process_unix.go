@@ -22,3 +22,8 @@ func ownGroup(cmd *exec.Cmd) {
 		return nil
 	}
 }
+
+// endGroup kills what the program left behind. Its number is the group's alone as long
+// as anything is in it; nothing is there to be killed otherwise, but for a process that got
+// the number, and made a group of it, since the program ended.
+func endGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

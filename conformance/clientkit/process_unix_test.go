@@ -11,16 +11,31 @@ import (
 	"time"
 )
 
-// TestKillGroup: what the program started dies with it.
+// TestKillGroup: what the program started dies with it, whether it is killed or ends by
+// itself.
 func TestKillGroup(t *testing.T) {
-	e, err := self(t, "parent").run(t.Context(), nil, time.Second, nil)
-	if err != nil {
-		t.Fatal(err)
+	for name, late := range map[string]bool{"parent": true, "leaves-a-child": false} {
+		t.Run(name, func(t *testing.T) {
+			limit := time.Minute
+			if late {
+				limit = time.Second
+			}
+			e, err := self(t, name).run(t.Context(), nil, limit, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(e.stdout)))
+			if err != nil || e.late != late {
+				t.Fatalf("%+v, %v", e, err)
+			}
+			dies(t, pid)
+		})
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(e.stdout)))
-	if err != nil || !e.late {
-		t.Fatalf("%+v, %v", e, err)
-	}
+}
+
+// dies waits for the end of a process.
+func dies(t *testing.T, pid int) {
+	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
 		if state := zombie(pid); state || time.Now().After(deadline) {
 			if !state {

@@ -38,7 +38,7 @@ func actionScenarios() []scenario {
 				rep, err := t.call(ctx, t.ask().with("create-tickets"))
 				if err == nil {
 					t.Expect(whatOutcome, rep.receipt == nil || rep.receipt.Outcome == agentic.Unknown, "no receipt, or one of unknown", string(rep.stdout))
-					t.silent(rep)
+					t.idle(t.judge.record())
 				}
 				return err
 			}),

@@ -37,7 +37,7 @@ func crashScenarios() []scenario {
 			"Concurrent executions of a request are serialized, or coordinated as strictly; a process may refuse while the other has it."),
 			hint: hintMark, run: together},
 		{Info: must("together/two-identities", "Two processes", "two requests with one ledger place at once: each is sent once, under its own ID", "6.2 6.4",
-			"A request ID is associated with its own input, and no request takes another's place."),
+			"A request ID is associated with its own input, and no request takes another's place; a process may refuse while another has the ledger."),
 			run: twoIdentities},
 	}
 }
@@ -170,6 +170,18 @@ func twoIdentities(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
+	for i, rep := range replies {
+		if rep.receipt == nil { // it may refuse while the other has the ledger, and not later
+			t.refused(rep)
+			if rep, err = t.call(ctx, asks[i]); err != nil {
+				return err
+			}
+		}
+		t.input = asks[i].input // what the receipt has to be true of
+		if t.printed(rep) {
+			t.means(rep, agentic.Succeeded)
+		}
+	}
 	keys := map[string]int{}
 	for _, a := range t.judge.record() {
 		if a.op == submit {
@@ -181,12 +193,8 @@ func twoIdentities(ctx context.Context, t *trial) error {
 			}
 		}
 	}
-	for i, rep := range replies {
-		conformance.Equal(t.Recorder, fmt.Sprintf("POSTs of request %d", i+1), 1, keys[asks[i].requestID])
-		t.input = asks[i].input // what the receipt has to be true of
-		if t.printed(rep) {
-			t.means(rep, agentic.Succeeded)
-		}
+	for i, a := range asks {
+		conformance.Equal(t.Recorder, fmt.Sprintf("POSTs of request %d", i+1), 1, keys[a.requestID])
 	}
 	conformance.Equal(t.Recorder, "request IDs that were sent", 2, len(keys))
 	t.tickets(ctx, 2)

@@ -17,7 +17,6 @@ const (
 	whatGaveUp   = "gives up an answer that does not end in time"
 	whatTaken    = "reads no more than it may"
 	whatAbroad   = "requests to another origin"
-	whatNothing  = "requests"
 	whatOneCheck = "status reads"
 	whatNoRead   = "resource reads"
 	whatSegment  = "one escaped segment of the path"
@@ -49,7 +48,7 @@ func (t *trial) experience(ctx context.Context, s story.Story) error {
 	}
 	record := t.judge.record()
 	if s.Want == "" {
-		conformance.Equal(t.Recorder, whatNothing, 0, len(record))
+		t.idle(record)
 		t.Expect(whatOutcome, rep.receipt == nil || rep.receipt.Outcome == agentic.Unknown, "no receipt, or one of unknown", string(rep.stdout))
 		return nil
 	}

@@ -55,7 +55,7 @@ func newTrial(r *conformance.Recorder, client program, limit time.Duration) (*tr
 	}
 	t := &trial{Recorder: r, client: client, limit: limit, ledger: filepath.Join(dir, "ledger.db")}
 	t.cleanup = append(t.cleanup, func() { _ = os.RemoveAll(dir) })
-	if t.judge, err = newJudge(); err != nil {
+	if t.judge, err = newJudge("127.0.0.1"); err != nil {
 		t.close()
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (t *trial) close() {
 		}
 	}
 	for i, r := range t.replies {
-		t.Note("call %d: exit %d%s; standard output: %s; standard error: %s", i+1, r.exit, r.how(), oneLine(r.stdout), oneLine([]byte(r.stderr)))
+		t.Note("call %d: exit %d%s; standard output: %s; standard error: %s", i+1, r.exit, r.how(), oneLine(r.stdout), lastLine([]byte(r.stderr)))
 	}
 	for _, f := range slices.Backward(t.cleanup) {
 		f()
@@ -191,8 +191,10 @@ func (t *trial) undecided() (decide func()) {
 
 // stranger is another origin, which the trial's documents do not name. Its arrivals are
 // its own.
-func (t *trial) stranger() (*judge, error) {
-	j, err := newJudge()
+func (t *trial) stranger() (*judge, error) { return t.strangerAt("127.0.0.1") }
+
+func (t *trial) strangerAt(host string) (*judge, error) {
+	j, err := newJudge(host)
 	if err == nil {
 		t.strangers = append(t.strangers, j)
 		t.cleanup = append(t.cleanup, j.close)

@@ -33,11 +33,11 @@ func outcomes() []Story {
 		agentic.Unknown, 3, always(unknown), nil, noRead)
 	add(conformance.Must, "pending", "the status is pending, and the resource would be right", "4 6.9", "A status that stays pending is preserved as pending.",
 		agentic.Pending, 3, always(pending), nil, noRead)
-	add(conformance.Must, "pending-succeeded", "the status is pending and then succeeded", "6.5 6.6", "Checks go on within maxChecks.", agentic.Succeeded, 3, []Reaction{pending, HonestStatus}, nil, nil)
-	add(conformance.Must, "unknown-succeeded", "the status is unknown and then succeeded", "6.5 6.6", "unknown is no end within maxChecks.", agentic.Succeeded, 3, []Reaction{unknown, HonestStatus}, nil, nil)
-	add(conformance.Must, "unavailable-succeeded", "the status answers 503 and then succeeded", "6.5 6.6", "A status that could not be read is read again within maxChecks.",
+	add(conformance.Reading, "pending-succeeded", "the status is pending and then succeeded", "6.5 6.6 D11", "Checks go on within maxChecks.", agentic.Succeeded, 3, []Reaction{pending, HonestStatus}, nil, nil)
+	add(conformance.Reading, "unknown-succeeded", "the status is unknown and then succeeded", "6.5 6.6 D11", "unknown is no end within maxChecks.", agentic.Succeeded, 3, []Reaction{unknown, HonestStatus}, nil, nil)
+	add(conformance.Reading, "unavailable-succeeded", "the status answers 503 and then succeeded", "6.5 6.6 D11", "A status that could not be read is read again within maxChecks.",
 		agentic.Succeeded, 3, []Reaction{down, HonestStatus}, nil, nil)
-	add(conformance.Must, "pending-failed", "the status is pending and then failed", "4", "Checks go on within maxChecks.", agentic.Failed, 3, []Reaction{pending, failed}, nil, nil)
+	add(conformance.Reading, "pending-failed", "the status is pending and then failed", "4 D11", "Checks go on within maxChecks.", agentic.Failed, 3, []Reaction{pending, failed}, nil, nil)
 	add(conformance.Reading, "pending-unknown", "the last status is unknown after pending", "6.9 D11", "The last check decides.", agentic.Unknown, 2, []Reaction{pending, unknown}, nil, nil)
 	add(conformance.Reading, "unknown-pending", "the last status is pending after unknown", "6.9 D11", "The last check decides.", agentic.Pending, 2, []Reaction{unknown, pending}, nil, nil)
 	add(conformance.Reading, "pending-unavailable", "the last status answers 503 after pending", "6.9 D11", "The last check decides.", agentic.Unknown, 2, []Reaction{pending, down}, nil, nil)
