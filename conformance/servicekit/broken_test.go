@@ -23,6 +23,7 @@ func TestFlaws(t *testing.T) {
 		"operation IDs in answers": {},
 		"404 for unknown keys":     {},
 		"takes UUIDs only":         {},
+		"refuses without a record": {},
 
 		"another profile":   {"documents/profile": "digest of the document"},
 		"documents as text": {"documents/profile": "media type: text/plain", "documents/openapi": "media type: text/plain"},
@@ -52,6 +53,7 @@ func TestFlaws(t *testing.T) {
 			"lost/unread": "resource after the repeat", "lost/unread-reset": "resource after the repeat", "lost/in-answer": "resource after the repeat", "restart/remembers": "resource in the answer"},
 		"runs twice under concurrency": {"repeat/concurrent-new": "resource in answer", "conflict/concurrent": "answer"},
 		"409 while the first one runs": {"repeat/concurrent-wait": "answer"},
+		"503 while the first one runs": {"repeat/concurrent-wait": "answer"},
 		"fingerprints bytes":           {"repeat/reformatted": "answer with white space and members in another order: 409"},
 		"makes what it refuses":        {"repeat/refused": "resources made: 1"},
 		"accepts other input": {"conflict/rejected": "answer to other input: 200", "conflict/form": "HTTP status: 200", "conflict/concurrent": "answer",
@@ -67,8 +69,8 @@ func TestFlaws(t *testing.T) {
 		"folds case":          {"key/case": "status of the key: succeeded"},
 		"decodes twice":       {"key/escaped": "status: request_id: "},
 
-		"takes any media type": {"body/media-type": "answer to the key"},
-		"takes any body":       {"body/malformed": "answer to the key"},
+		"takes any media type": {"body/media-type": "answer to a body of text/plain: 201"},
+		"takes any body":       {"body/malformed": "answer to no body: 201"},
 		"takes any size":       {"body/oversized": "answer: 201"},
 
 		"keyed without principal": {"scope/principal": "status of the key: succeeded", "scope/foreign-status": "status of the key: succeeded", "scope/indistinguishable": "body but for the key"},
@@ -83,7 +85,7 @@ func TestFlaws(t *testing.T) {
 		"status can be deleted": {"method/status": "DELETE on the status: 200"},
 
 		"acts on half a body": {"lost/after-header": "status before the whole submission: succeeded", "lost/in-body": "status before the whole submission: succeeded",
-			"lost/in-body-reset": "status before the whole submission: succeeded", "body/malformed": "answer to the key", "body/oversized": "answer: 201"},
+			"lost/in-body-reset": "status before the whole submission: succeeded", "body/malformed": "answer to ", "body/oversized": "answer: 201"},
 		"says failed when the client is gone": {"lost/unread": "status before the repeat: failed", "lost/unread-reset": "status before the repeat: failed"},
 		"forgets on restart":                  {"restart/remembers": "status afterwards: unknown"},
 	}

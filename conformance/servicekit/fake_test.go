@@ -241,6 +241,10 @@ func (f *fake) once(w http.ResponseWriter, r *http.Request, who, key, fingerprin
 	if f.has("says failed when the client is gone") {
 		time.Sleep(200 * time.Millisecond)
 	}
+	if subject == "" && f.has("refuses without a record") {
+		problem(w, 422)
+		return
+	}
 	if subject == "" {
 		if f.has("makes what it refuses") {
 			f.tickets = append(f.tickets, sold{who, key, subject})
@@ -250,7 +254,7 @@ func (f *fake) once(w http.ResponseWriter, r *http.Request, who, key, fingerprin
 		problem(w, 422)
 		return
 	}
-	if f.has("409 while the first one runs") {
+	if f.has("409 while the first one runs") || f.has("503 while the first one runs") {
 		rec = &record{fingerprint: fingerprint}
 		f.records[f.scope(who, key)] = rec
 		f.mu.Unlock()
@@ -296,8 +300,12 @@ func (f *fake) repeat(w http.ResponseWriter, key string, rec *record) {
 		problem(w, 422)
 	case "pending":
 		reply(w, 202, "text/plain", "")
-	default:
-		problem(w, 409)
+	case "":
+		code := 409
+		if f.has("503 while the first one runs") {
+			code = 503
+		}
+		problem(w, code)
 	}
 }
 
@@ -350,7 +358,7 @@ func (f *fake) status(w http.ResponseWriter, r *http.Request, who, segment strin
 		}
 	case f.has("failed for unknown keys"):
 		word = "failed"
-	case f.has("404 for unknown keys"):
+	case f.has("404 for unknown keys"), f.has("refuses without a record"):
 		problem(w, 404)
 		return
 	case f.has("500 for unknown keys"):

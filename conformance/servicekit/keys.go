@@ -2,6 +2,7 @@ package servicekit
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,11 +57,12 @@ func (t *trial) refusedKeys(keys []string) error {
 	for _, key := range keys {
 		q.header = append(q.header, [2]string{t.first.plan.Action.Header, key})
 	}
-	return t.refuses(q, keys)
+	return t.refuses(q, describe(keys), keys)
 }
 
-// refuses expects 4xx, that nothing is made, and that none of the keys is tracked.
-func (t *trial) refuses(q request, keys []string) error {
+// refuses expects 4xx to what is wrong with a request, that nothing is made, and that none
+// of the keys is tracked.
+func (t *trial) refuses(q request, what string, keys []string) error {
 	if _, err := t.made(); err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (t *trial) refuses(q request, keys []string) error {
 		if err != nil {
 			return err
 		}
-		t.expect("answer to "+describe(keys), a.is4xx(), "4xx", a.code())
+		t.expect("answer to "+what, a.is4xx(), "4xx", a.code())
 		for _, key := range keys {
 			if _, err := t.first.plan.StatusURL(key); err != nil {
 				continue // no client can ask for it
@@ -177,7 +179,7 @@ var bodyChecks = []check{
 				if q.header[0][1] = media; media == "" {
 					q.header = q.header[1:]
 				}
-				if err := t.refuses(q, []string{key}); err != nil {
+				if err := t.refuses(q, "a body of "+cmp.Or(media, "no media type"), []string{key}); err != nil {
 					return err
 				}
 			}
@@ -188,11 +190,17 @@ var bodyChecks = []check{
 		"Parse strictly before the key is claimed, and answer 400.",
 		func(t *trial) error {
 			in := t.first.in.Body()
-			for _, body := range [][]byte{nil, in[:len(in)-1], slices.Concat(in, in), slices.Concat([]byte("["), in, []byte("]")), []byte("null"), twice(in)} {
+			for _, body := range []struct {
+				what string
+				text []byte
+			}{
+				{"no body", nil}, {"a body without its last byte", in[:len(in)-1]}, {"two objects", slices.Concat(in, in)},
+				{"an array of the object", slices.Concat([]byte("["), in, []byte("]"))}, {"null", []byte("null")}, {"an object with all members twice", twice(in)},
+			} {
 				key := t.key()
 				q := submission(t.first, key)
-				q.body = body
-				if err := t.refuses(q, []string{key}); err != nil {
+				q.body = body.text
+				if err := t.refuses(q, body.what, []string{key}); err != nil {
 					return err
 				}
 			}
@@ -204,7 +212,7 @@ var bodyChecks = []check{
 		oversized},
 }
 
-// twice is an object with its first member given twice.
+// twice is an object with all its members given twice.
 func twice(object []byte) []byte {
 	inner := bytes.TrimSpace(object)
 	inner = inner[1 : len(inner)-1]

@@ -111,10 +111,13 @@ func (t *trial) burst(n int, each func(i int) request) ([]answer, error) {
 	return answers, nil
 }
 
+// whileItRuns is what an answer may be in a race for one key.
+const whileItRuns = "2xx, or 409, 423, 425, 429 or 503 while the first one runs"
+
 // busy reports whether an answer only says that this is not the time.
 func busy(a answer) bool {
 	switch a.Status {
-	case http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	}
 	return false
@@ -136,7 +139,7 @@ func concurrentNew(t *trial) error {
 		}
 		for i, a := range answers {
 			what := fmt.Sprintf("answer %d of %d", i+1, burst)
-			t.expect(what, a.is2xx() || busy(a), "2xx, or 409, 423, 425 or 429 while the first one runs", a.code())
+			t.expect(what, a.is2xx() || busy(a), whileItRuns, a.code())
 			if id := resourceIn(m.party, a); t.tells() && a.is2xx() && id != "" {
 				t.expect("resource in "+what, id == m.resource, shorten(m.resource), shorten(id))
 			}
@@ -209,8 +212,8 @@ func refusedInput(t *trial) error {
 			if err != nil {
 				return err
 			}
-			if n == 0 && d.Usable && d.Outcome == agentic.Unknown && !t.failed {
-				return missing("The input is refused before it is tracked: its status is unknown. An input that the business refuses after that would show it.")
+			if n == 0 && (d.Usable && d.Outcome == agentic.Unknown || absent(s)) && !t.failed {
+				return missing("The input is refused before it is tracked: its status is " + word(s, d) + ". An input that the business refuses after that would show it.")
 			}
 			t.expect("status", d.Usable && d.Outcome == agentic.Failed, "failed", word(s, d))
 		}
