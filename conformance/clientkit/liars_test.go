@@ -44,13 +44,19 @@ type lying struct {
 	goesByNew    bool // forgets what the request was bound to
 	forgetsInput bool // sends the input that it was given first in another form: empty
 	hangs        bool // never ends
+	hurries      bool // waits for nothing between two checks
+	datesBack    bool // dates its receipts an hour back
+	credentials  bool // sends a credential that nobody gave
+	readsFirst   bool // asks for the status before it submits
+	firstAction  bool // takes the first action of a profile, whichever is asked for
 }
 
 var liars = map[string]lying{
 	"made-up": {madeUp: true}, "resends": {resends: true}, "sends-anew": {sendsAnew: true}, "trusts-post": {trustsPost: true},
 	"any-resource": {anyResource: true}, "any-request": {anyRequest: true}, "skips": {skips: true}, "blind": {blind: true},
 	"chatty": {chatty: true}, "follows": {follows: true}, "marks-late": {marksLate: true}, "goes-by-new": {goesByNew: true},
-	"other-body": {forgetsInput: true}, "hangs": {hangs: true}, "right": {},
+	"other-body": {forgetsInput: true}, "hangs": {hangs: true}, "hurries": {hurries: true}, "dates-back": {datesBack: true},
+	"credentials": {credentials: true}, "reads-first": {readsFirst: true}, "first-action": {firstAction: true}, "right": {},
 }
 
 // asLiar is the client that the test binary's last argument names.
@@ -88,7 +94,11 @@ func (l lying) main() int {
 }
 
 func (l lying) execute(w wish) (agentic.Receipt, error) {
-	plan, err := agentic.Load(w.Profile, w.OpenAPI, "", agentic.Options{AllowLoopback: true})
+	action := ""
+	if l.firstAction {
+		action = "create-ticket"
+	}
+	plan, err := agentic.Load(w.Profile, w.OpenAPI, action, agentic.Options{AllowLoopback: true})
 	if err != nil {
 		return agentic.Receipt{}, err
 	}
@@ -100,6 +110,9 @@ func (l lying) execute(w wish) (agentic.Receipt, error) {
 	receipt := func(o agentic.Outcome, e *agentic.ReceiptEvidence) (agentic.Receipt, error) {
 		r := agentic.Receipt{Agentic: agentic.Version, RequestID: w.RequestID, ActionID: plan.Action.ID, Origin: plan.Origin,
 			Outcome: o, ObservedAt: agentic.FormatTime(time.Now()), Reason: "It is so.", Evidence: e}
+		if l.datesBack {
+			r.ObservedAt = agentic.FormatTime(time.Now().Add(-time.Hour))
+		}
 		if e != nil {
 			r.ResourceID = &e.ResourceID
 		}
@@ -136,6 +149,10 @@ func (l lying) execute(w wish) (agentic.Receipt, error) {
 	if !l.follows {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
+	if l.readsFirst {
+		url, _ := plan.StatusURL(w.RequestID)
+		l.exchange(client, http.MethodGet, url, "", nil)
+	}
 	if !attempted || l.sendsAnew {
 		a := l.exchange(client, http.MethodPost, plan.SubmitURL(), w.RequestID, w.Input)
 		if a.Status == 0 && l.resends {
@@ -158,7 +175,7 @@ func (l lying) execute(w wish) (agentic.Receipt, error) {
 	}
 	outcome := agentic.Unknown
 	for n := range plan.Action.Recovery.MaxChecks {
-		if n > 0 {
+		if n > 0 && !l.hurries {
 			time.Sleep(plan.Action.Recovery.CheckDelay)
 		}
 		url, _ := plan.StatusURL(w.RequestID)
@@ -220,6 +237,9 @@ func (l lying) exchange(client *http.Client, method, url, key string, body []byt
 		return agentic.Answer{}
 	}
 	r.GetBody = nil
+	if l.credentials {
+		r.Header.Set("Authorization", "Bearer found-somewhere")
+	}
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 		r.Header.Set("Content-Type", "application/json")
@@ -281,6 +301,20 @@ func TestLiars(t *testing.T) {
 		{"goes-by-new", "change/profile-refused", whatRefusal, "a receipt of succeeded"},
 		{"other-body", "normal", whatBody, "something else"},
 		{"hangs", "normal", whatTime, "still running"},
+		{"hurries", "wire/delay", "time between two status checks", "ms"},
+		{"dates-back", "receipt/observed-at", "observed_at", "T"},
+		{"credentials", "wire/credentials", "Authorization of POST /tickets", "it is there"},
+		{"reads-first", "wire/order", "first request", "GET /requests/"},
+		{"right", "receipt/kept", whatOutcome, "unknown"}, // it reads again, where it could return what it saved
+		// It does not look at the time, which it says it can be told.
+		{"right", "clock/back", whatOutcome, "succeeded"},
+		{"right", "clock/back-silent", whatSilent, "2"},
+		{"right", "clock/back-from-highest", whatOutcome, "succeeded"},
+		{"right", "clock/expired", whatOutcome, "succeeded"},
+		{"right", "clock/expired-silent", whatSilent, "2"},
+		{"right", "clock/window-end", whatOutcome, "succeeded"},
+		{"first-action", "actions/second", whatAction, "create-ticket"},
+		{"first-action", "actions/unknown", whatActs, "POST "},
 	} {
 		t.Run(c.liar+" "+strings.ReplaceAll(c.check, "/", "-")+" "+c.what, func(t *testing.T) {
 			t.Parallel()
@@ -288,6 +322,7 @@ func TestLiars(t *testing.T) {
 			if c.liar == "hangs" {
 				cfg.Timeout = time.Second
 			}
+			cfg.Adapter.Features = []string{FeatureTestNow, FeatureActionID}
 			res := run(t, cfg).Checks[0]
 			if res.Status != conformance.Failed {
 				t.Fatalf("%s is %s:\n  %s", res.ID, res.Status, failures(res))
