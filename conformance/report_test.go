@@ -288,7 +288,7 @@ func TestText(t *testing.T) {
 		"  not-exercised    check/not-exercised: it holds\n      no second principalx\n",
 		"  ERROR            check/error: it holds\n      the draft demands (section 6.4, D10): It holds.\n      1 of 2 tries did not pass; this is try 1\n      error: no portx\n",
 		"\nAnother\n  FAILED           check/failed: it holds\n      the draft recommends",
-		"\n7 checks, 5 observed: 1 passed, 1 failed, 1 flaky, 1 failed as expected, 1 passed unexpectedly, 1 not exercised, 1 could not be tried\n" + Statement + "\n",
+		"\n7 checks, 5 observed: 1 passed, 1 failed (1 should), 1 flaky, 1 failed as expected, 1 passed unexpectedly, 1 not exercised, 1 could not be tried\n" + Statement + "\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text has no %q:\n%s", want, text)

@@ -28,7 +28,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n%s\n", r.Summary.words(), visible(r.Statement))
+	fmt.Fprintf(&b, "\n%s\n%s\n", r.counts(), visible(r.Statement))
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -53,8 +53,22 @@ func (t Tool) words() string {
 	return visible(strings.Join(slices.DeleteFunc([]string{t.Name, t.Version, t.Go, t.System}, func(s string) bool { return s == "" }), " "))
 }
 
-// words are the counts that are not zero.
-func (s Summary) words() string {
+// counts are the counts that are not zero; what failed is told by level, since a reading of
+// this project is not what the draft demands.
+func (r *Report) counts() string {
+	s := r.Summary
+	failed := map[Level]int{}
+	for _, c := range r.Checks {
+		if c.Status == Failed {
+			failed[c.Level]++
+		}
+	}
+	var levels []string
+	for _, l := range []Level{Must, Should, Reading} {
+		if failed[l] > 0 {
+			levels = append(levels, fmt.Sprintf("%d %s", failed[l], l))
+		}
+	}
 	all := s.ObservedChecks + s.NotExercised + s.Errors
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d observed:", plural(all, "check"), s.ObservedChecks)
@@ -62,7 +76,7 @@ func (s Summary) words() string {
 		n    int
 		word string
 	}{
-		{s.Passed, "passed"}, {s.Failed, "failed"}, {s.Flaky, "flaky"}, {s.Expected, "failed as expected"},
+		{s.Passed, "passed"}, {s.Failed, "failed (" + strings.Join(levels, ", ") + ")"}, {s.Flaky, "flaky"}, {s.Expected, "failed as expected"},
 		{s.Unexpected, "passed unexpectedly"}, {s.NotExercised, "not exercised"}, {s.Errors, "could not be tried"},
 	} {
 		if c.n > 0 {
