@@ -2,12 +2,12 @@ package clientkit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -34,27 +34,20 @@ type careless struct {
 var carelessClients = map[string]careless{"nothing": {}, "floats": {floats: true}, "follows": {follows: true}, "boundless": {boundless: true},
 	"unescaped": {unescaped: true}, "lenient": {lenient: true}, "pointing": {pointing: true}, "deaf": {deaf: true}, "twice": {twice: true}}
 
-func init() {
-	for name, c := range carelessClients {
-		programs["careless-"+name] = c.main
-	}
-}
-
-func (c careless) main() int {
+func (c careless) main(ctx context.Context, stdin io.Reader, stdout io.Writer) (int, error) {
 	var w wish
-	r, err := agentic.Receipt{}, json.NewDecoder(os.Stdin).Decode(&w)
-	if err == nil {
-		r, err = c.execute(w)
+	if err := json.NewDecoder(stdin).Decode(&w); err != nil {
+		return 1, err
 	}
+	r, err := c.execute(ctx, w)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return 1, err
 	}
-	fmt.Println(string(r.Encode()))
-	return 0
+	_, err = fmt.Fprintln(stdout, string(r.Encode()))
+	return 0, err
 }
 
-func (c careless) execute(w wish) (agentic.Receipt, error) {
+func (c careless) execute(ctx context.Context, w wish) (agentic.Receipt, error) {
 	plan, err := agentic.Load(w.Profile, w.OpenAPI, "", agentic.Options{AllowLoopback: true})
 	if err != nil {
 		return agentic.Receipt{}, err
@@ -79,7 +72,7 @@ func (c careless) execute(w wish) (agentic.Receipt, error) {
 	}
 	receipt := agentic.Receipt{Agentic: agentic.Version, RequestID: w.RequestID, ActionID: plan.Action.ID, Origin: plan.Origin,
 		Outcome: agentic.Unknown, ObservedAt: agentic.FormatTime(time.Now()), Reason: "It is so."}
-	posted := c.exchange(client, http.MethodPost, plan.SubmitURL(), w.RequestID, body)
+	posted := c.exchange(ctx, client, http.MethodPost, plan.SubmitURL(), w.RequestID, body)
 	refused := !c.deaf && (posted.Status == http.StatusConflict || posted.Status == http.StatusUnprocessableEntity)
 	claimed := false
 	checks := plan.Action.Recovery.MaxChecks
@@ -88,7 +81,7 @@ func (c careless) execute(w wish) (agentic.Receipt, error) {
 	}
 	for range checks {
 		url, _ := plan.StatusURL(w.RequestID)
-		d := agentic.DecideStatus(w.RequestID, c.take(c.exchange(client, http.MethodGet, url, "", nil)))
+		d := agentic.DecideStatus(w.RequestID, c.take(c.exchange(ctx, client, http.MethodGet, url, "", nil)))
 		if receipt.Outcome = d.Outcome; d.Outcome == agentic.Failed {
 			if claimed {
 				receipt.Outcome = agentic.Unknown
@@ -109,7 +102,7 @@ func (c careless) execute(w wish) (agentic.Receipt, error) {
 		if err != nil {
 			continue
 		}
-		a := c.take(c.exchange(client, http.MethodGet, url, "", nil))
+		a := c.take(c.exchange(ctx, client, http.MethodGet, url, "", nil))
 		if e := c.verify(plan, in, w, d.ResourceID, a); e != nil {
 			receipt.Outcome, receipt.Evidence, receipt.ResourceID = agentic.Succeeded, e, &e.ResourceID
 			break
@@ -184,101 +177,69 @@ func (careless) find(v any, pointer string) any {
 	return v
 }
 
-func (c careless) exchange(client *http.Client, method, url, key string, body []byte) agentic.Answer {
-	r, err := http.NewRequest(method, url, bytes.NewReader(body))
-	if err != nil {
-		return agentic.Answer{}
-	}
+func (c careless) exchange(ctx context.Context, client *http.Client, method, url, key string, body []byte) agentic.Answer {
+	header := map[string]string{}
 	if key != "" {
-		r.Header.Set("Idempotency-Key", key)
-		r.Header.Set("Content-Type", "application/json")
+		header = map[string]string{"Idempotency-Key": key, "Content-Type": "application/json"}
 	}
-	res, err := client.Do(r)
-	if err != nil {
-		return agentic.Answer{}
-	}
-	defer func() { _ = res.Body.Close() }()
-	from := io.Reader(res.Body)
-	if !c.boundless {
-		from = io.LimitReader(from, agentic.MaxResponseBytes+1)
-	}
-	data, err := io.ReadAll(from)
-	if err != nil || res.Header.Get("Content-Encoding") != "" {
-		return agentic.Answer{Status: res.StatusCode}
-	}
+	limit := agentic.MaxResponseBytes + 1
 	if c.boundless {
-		data = data[:min(len(data), agentic.MaxResponseBytes)]
+		limit = 1 << 40
 	}
-	return agentic.Answer{Status: res.StatusCode, ContentType: strings.Join(res.Header.Values("Content-Type"), ", "), Body: data}
+	a, _ := exchange(ctx, client, method, url, header, body, limit)
+	if c.boundless {
+		a.Body = a.Body[:min(len(a.Body), agentic.MaxResponseBytes)]
+	}
+	return a
 }
 
-func carelessClient(t *testing.T, habit string) Adapter {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Adapter{Name: habit, Authorship: AuthorshipProject, Command: []string{self, "as-program", "careless-" + habit}}
+// carelessFails are the checks that are about each habit.
+var carelessFails = []fails{
+	{"floats", "values/beyond-2-53-off-by-one", whatOutcome, "succeeded"},
+	{"floats", "values/beyond-2-53", whatBody, "9007199254740992"},
+	{"floats", "values/beyond-2-64-off-by-one", whatEvidence, "no evidence"},
+	{"floats", "values/fraction-beyond-double", whatOutcome, "succeeded"},
+	{"floats", "values/tiny-is-not-zero", whatOutcome, "succeeded"},
+	{"follows", "redirects/submit/302-same-origin", whatFollowed, "GET /elsewhere/tickets"},
+	{"follows", "redirects/submit/307-same-origin", whatPosts, "2"},
+	{"follows", "redirects/submit/308-other-origin", whatAbroad, "POST /elsewhere/tickets"},
+	{"follows", "redirects/status/301-other-origin", whatAbroad, "GET /elsewhere/requests/"},
+	{"follows", "redirects/resource/303-same-origin", whatFollowed, "GET /elsewhere/tickets/T-1"},
+	{"boundless", "answers/submit/slow-headers", whatGaveUp, "POST /tickets"},
+	{"boundless", "answers/status/dripping-headers", whatGaveUp, "GET /requests/"},
+	{"boundless", "answers/status/dripping-body", whatGaveUp, "GET /requests/"},
+	{"boundless", "answers/resource/slow-body", whatGaveUp, "GET /tickets/T-1"},
+	{"boundless", "answers/resource/endless-body", whatTaken, "bytes"},
+	{"boundless", "sizes/status/over-chunked", whatOutcome, "succeeded"},
+	{"unescaped", "ids/slash", whatElsewhere, "/tickets/a/b"},
+	{"unescaped", "ids/percent-hex", whatSegment, "/tickets/a%2Fb"},
+	{"unescaped", "ids/question", whatElsewhere, "/tickets/a?b=c"},
+	{"unescaped", "ids/hash", whatSegment, "/tickets/a"},
+	{"unescaped", "ids/climb", whatElsewhere, "admin"},
+	{"unescaped", "ids/refused-dots", whatNoRead, "2"},
+	{"unescaped", "ids/refused-too-long", whatNoRead, "2"},
+	{"lenient", "status/duplicate-status", whatOutcome, "succeeded"},
+	{"lenient", "status/http-404", whatOutcome, "succeeded"},
+	{"lenient", "status/html", whatStatus, "the client reports succeeded"},
+	{"lenient", "status/trailing-text", whatOutcome, "succeeded"},
+	{"lenient", "status/not-utf-8", whatOutcome, "succeeded"},
+	{"lenient", "resource/http-410", whatEvidence, "no evidence"},
+	{"lenient", "resource/duplicate-id", whatEvidence, "no evidence"},
+	{"pointing", "pointers/leading-zero", whatOutcome, "succeeded"},
+	{"pointing", "pointers/plus", whatEvidence, "no evidence"},
+	{"pointing", "pointers/blank", whatOutcome, "succeeded"},
+	{"pointing", "pointers/tilde-one-decoy", whatOutcome, "succeeded"},
+	{"deaf", "submission/409-succeeded", whatOutcome, "succeeded"},
+	{"deaf", "submission/422-succeeded", whatOutcome, "succeeded"},
+	{"twice", "outcomes/bound-1", whatChecks, "2"},
+	{"twice", "outcomes/bound-10", whatChecks, "11"},
 }
 
 // TestCareless: each habit fails the checks that are about it, for its reason.
 func TestCareless(t *testing.T) {
-	for _, c := range []struct{ habit, check, what, found string }{
-		{"floats", "values/beyond-2-53-off-by-one", whatOutcome, "succeeded"},
-		{"floats", "values/beyond-2-53", whatBody, "9007199254740992"},
-		{"floats", "values/beyond-2-64-off-by-one", whatEvidence, "no evidence"},
-		{"floats", "values/fraction-beyond-double", whatOutcome, "succeeded"},
-		{"floats", "values/tiny-is-not-zero", whatOutcome, "succeeded"},
-		{"follows", "redirects/submit/302-same-origin", whatFollowed, "GET /elsewhere/tickets"},
-		{"follows", "redirects/submit/307-same-origin", whatPosts, "2"},
-		{"follows", "redirects/submit/308-other-origin", whatAbroad, "POST /elsewhere/tickets"},
-		{"follows", "redirects/status/301-other-origin", whatAbroad, "GET /elsewhere/requests/"},
-		{"follows", "redirects/resource/303-same-origin", whatFollowed, "GET /elsewhere/tickets/T-1"},
-		{"boundless", "answers/submit/slow-headers", whatGaveUp, "POST /tickets"},
-		{"boundless", "answers/status/dripping-headers", whatGaveUp, "GET /requests/"},
-		{"boundless", "answers/status/dripping-body", whatGaveUp, "GET /requests/"},
-		{"boundless", "answers/resource/slow-body", whatGaveUp, "GET /tickets/T-1"},
-		{"boundless", "answers/resource/endless-body", whatTaken, "bytes"},
-		{"boundless", "sizes/status/over-chunked", whatOutcome, "succeeded"},
-		{"unescaped", "ids/slash", whatElsewhere, "/tickets/a/b"},
-		{"unescaped", "ids/percent-hex", whatSegment, "/tickets/a%2Fb"},
-		{"unescaped", "ids/question", whatElsewhere, "/tickets/a?b=c"},
-		{"unescaped", "ids/hash", whatSegment, "/tickets/a"},
-		{"unescaped", "ids/climb", whatElsewhere, "admin"},
-		{"unescaped", "ids/refused-dots", whatNoRead, "2"},
-		{"unescaped", "ids/refused-too-long", whatNoRead, "2"},
-		{"lenient", "status/duplicate-status", whatOutcome, "succeeded"},
-		{"lenient", "status/http-404", whatOutcome, "succeeded"},
-		{"lenient", "status/html", whatStatus, "the client reports succeeded"},
-		{"lenient", "status/trailing-text", whatOutcome, "succeeded"},
-		{"lenient", "status/not-utf-8", whatOutcome, "succeeded"},
-		{"lenient", "resource/http-410", whatEvidence, "no evidence"},
-		{"lenient", "resource/duplicate-id", whatEvidence, "no evidence"},
-		{"pointing", "pointers/leading-zero", whatOutcome, "succeeded"},
-		{"pointing", "pointers/plus", whatEvidence, "no evidence"},
-		{"pointing", "pointers/blank", whatOutcome, "succeeded"},
-		{"pointing", "pointers/tilde-one-decoy", whatOutcome, "succeeded"},
-		{"deaf", "submission/409-succeeded", whatOutcome, "succeeded"},
-		{"deaf", "submission/422-succeeded", whatOutcome, "succeeded"},
-		{"twice", "outcomes/bound-1", whatChecks, "2"},
-		{"twice", "outcomes/bound-10", whatChecks, "11"},
-	} {
-		t.Run(c.habit+" "+strings.ReplaceAll(c.check, "/", "-"), func(t *testing.T) {
-			t.Parallel()
-			res := run(t, Config{Adapter: carelessClient(t, c.habit), Match: []string{c.check}}).Checks[0]
-			if res.Status != conformance.Failed {
-				t.Fatalf("%s is %s:\n  %s", res.ID, res.Status, failures(res))
-			}
-			if !slices.ContainsFunc(res.Tries[0].Expectations, func(e conformance.Expectation) bool {
-				return !e.OK && e.What == c.what && strings.Contains(e.Found, c.found)
-			}) {
-				t.Errorf("%s did not fail by %q, found %q, but by:\n  %s", res.ID, c.what, c.found, failures(res))
-			}
-			if res.Tries[0].Hint == "" || len(res.Tries[0].Exchanges) == 0 {
-				t.Errorf("%s has no hint or shows nothing of what was sent", res.ID)
-			}
-		})
-	}
+	atOnce(t, carelessFails, func(t *testing.T, c fails) {
+		c.hold(t, inside(carelessClients[c.client].main).try(t, Config{Match: []string{c.check}}).Checks[0])
+	})
 }
 
 // TestCarelessOfNothing: without a habit the client passes all stories, so nothing but
@@ -292,7 +253,7 @@ func TestCarelessOfNothing(t *testing.T) {
 	for g := range groups {
 		match = append(match, g)
 	}
-	for _, c := range run(t, Config{Adapter: carelessClient(t, "nothing"), Parallel: 4, Match: match}).Checks {
+	for _, c := range inside(careless{}.main).try(t, Config{Parallel: 16, Match: match}).Checks {
 		if c.Status != conformance.Passed {
 			t.Errorf("%s is %s: %s\n  %s", c.ID, c.Status, c.Missing, failures(c))
 		}

@@ -1,13 +1,13 @@
 package clientkit
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -16,14 +16,10 @@ import (
 	"github.com/agentic-go/agentic/conformance"
 )
 
-func init() {
-	programs["heedless"] = heedless
-}
-
 // heedless is a client that acts on documents as they come: it checks nothing, goes where
 // they send it, and does what they say by its rules. What a careful client refuses has to
 // be seen where it arrives.
-func heedless() int {
+func heedless(ctx context.Context, stdin io.Reader, stdout io.Writer) (int, error) {
 	var w struct {
 		Profile struct {
 			Schema  string `json:"$schema"`
@@ -40,20 +36,12 @@ func heedless() int {
 		RequestID string `json:"request_id"`
 		Input     json.RawMessage
 	}
-	data, err := io.ReadAll(os.Stdin)
-	if err != nil || json.Unmarshal(data, &w) != nil || len(w.Profile.Actions) == 0 {
-		return 1
+	if err := json.NewDecoder(stdin).Decode(&w); err != nil || len(w.Profile.Actions) == 0 {
+		return 1, err
 	}
 	send := func(method, address string, body []byte) {
-		r, err := http.NewRequest(method, address, bytes.NewReader(body))
-		if err != nil {
-			return
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Idempotency-Key", w.RequestID)
-		if res, err := (&http.Client{Timeout: 2 * time.Second}).Do(r); err == nil {
-			_ = res.Body.Close()
-		}
+		_, _ = exchange(ctx, &http.Client{Timeout: 2 * time.Second}, method, address,
+			map[string]string{"Content-Type": "application/json", "Idempotency-Key": w.RequestID}, body, 1<<10)
 	}
 	base, action := w.Profile.Origin, w.Profile.Actions[0]
 	if len(w.OpenAPI.Servers) > 0 && !strings.HasPrefix(w.OpenAPI.Servers[0].URL, "/") {
@@ -69,20 +57,22 @@ func heedless() int {
 			}
 		}
 	}
-	fmt.Printf(`{"agentic":"0.1.0-draft","request_id":%q,"action_id":%q,"origin":%q,"outcome":"unknown","observed_at":%q,"resource_id":null,"reason":"It is not known."}`+"\n",
+	_, err := fmt.Fprintf(stdout, `{"agentic":"0.1.0-draft","request_id":%q,"action_id":%q,"origin":%q,"outcome":"unknown","observed_at":%q,"resource_id":null,"reason":"It is not known."}`+"\n",
 		w.RequestID, action.ID, w.Profile.Origin, time.Now().UTC().Format(time.RFC3339))
-	return 0
+	return 0, err
+}
+
+// heedlessFails has the checks in which nothing may be sent.
+var heedlessFails = []string{"documents/*", "pointers/missing-input*"}
+
+func ofHeedless(id string) bool {
+	return slices.ContainsFunc(heedlessFails, func(p string) bool { ok, _ := path.Match(p, id); return ok })
 }
 
 // TestHeedless: a client that acts on whatever it is given, and says unknown of it, fails
 // every check of documents and input by what arrived.
 func TestHeedless(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := Adapter{Name: "heedless", Authorship: AuthorshipProject, Command: []string{self, "as-program", "heedless"}}
-	for _, c := range run(t, Config{Adapter: client, Parallel: 4, Match: []string{"documents/*", "pointers/missing-input*"}}).Checks {
+	for _, c := range inside(heedless).try(t, Config{Parallel: 8, Match: heedlessFails}).Checks {
 		if untriable(c) {
 			continue
 		}

@@ -23,6 +23,13 @@ const (
 // left its process group may hold them.
 const afterKill = 2 * time.Second
 
+// client is what a trial calls: a program, or in tests a function.
+type client interface {
+	// run gives it stdin and waits for its end. It is ended when kill is closed or the time
+	// is over. The error is the kit's own.
+	run(ctx context.Context, stdin []byte, timeout time.Duration, kill <-chan struct{}) (ended, error)
+}
+
 // program is a client that can be started.
 type program struct {
 	path string // absolute

@@ -45,6 +45,11 @@ func Run(ctx context.Context, c Config) (*conformance.Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clientkit: %w", err)
 	}
+	return c.try(ctx, client)
+}
+
+// try runs the chosen checks against a client.
+func (c Config) try(ctx context.Context, client client) (*conformance.Report, error) {
 	chosen, err := choose(catalog(), c.Match)
 	if err != nil {
 		return nil, fmt.Errorf("clientkit: %w", err)
@@ -73,7 +78,7 @@ func Checks() []conformance.Info {
 }
 
 // against makes the scenario a case for one client.
-func (s scenario) against(a Adapter, client program, limit time.Duration) conformance.Case {
+func (s scenario) against(a Adapter, client client, limit time.Duration) conformance.Case {
 	return conformance.Case{Info: s.Info, Run: func(ctx context.Context, r *conformance.Recorder) error {
 		if s.feature != "" && !a.knows(s.feature) {
 			r.NotExercised(fmt.Sprintf("%s An adapter that takes the member %s and lists it in its features would show it.",

@@ -31,7 +31,7 @@ type scenario struct {
 type trial struct {
 	*conformance.Recorder
 	judge  *judge
-	client program
+	client client
 	limit  time.Duration // of one call
 
 	plan      *agentic.Plan // what the documents of the trial say
@@ -48,7 +48,7 @@ type trial struct {
 }
 
 // newTrial makes the world of one run; close ends it.
-func newTrial(r *conformance.Recorder, client program, limit time.Duration) (*trial, error) {
+func newTrial(r *conformance.Recorder, client client, limit time.Duration) (*trial, error) {
 	dir, err := os.MkdirTemp("", "agentic-conformance-")
 	if err != nil {
 		return nil, err
