@@ -45,12 +45,47 @@ func (w *recorded) Write(p []byte) (int, error) {
 
 func (w *recorded) Flush() { _ = http.NewResponseController(w.under).Flush() }
 
-// Hijack gives the connection away; what is written to it is not taken down.
+// Hijack gives the connection away. The beginning of what is written to it is taken down for
+// the report; it is no answer that a client may conclude from.
 func (w *recorded) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.under).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
 	w.judge.mu.Lock()
 	w.arrival.answer.hijacked = true
 	w.judge.mu.Unlock()
-	return http.NewResponseController(w.under).Hijack()
+	over := &overheard{conn, w}
+	buffered.Writer.Reset(over)
+	return over, buffered, nil
+}
+
+// overheard is a connection that was taken over.
+type overheard struct {
+	net.Conn
+	by *recorded
+}
+
+// NetConn is the connection of the system.
+func (c *overheard) NetConn() net.Conn {
+	if s, ok := c.Conn.(*seen); ok {
+		return s.Conn
+	}
+	return c.Conn
+}
+
+// Write takes down before it writes, so that whoever has the bytes finds them in the record.
+func (c *overheard) Write(p []byte) (int, error) {
+	j, a := c.by.judge, &c.by.arrival.answer
+	j.mu.Lock()
+	a.wire = append(a.wire, p[:min(len(p), maxWire-len(a.wire))]...)
+	a.written += int64(len(p))
+	j.mu.Unlock()
+	n, err := c.Conn.Write(p)
+	j.mu.Lock()
+	a.written -= int64(len(p) - n)
+	j.mu.Unlock()
+	return n, err
 }
 
 func (w *recorded) Unwrap() http.ResponseWriter { return w.under }

@@ -140,7 +140,7 @@ func TestRunRefuses(t *testing.T) {
 	}{
 		"no adapter":  {Config{}, "adapter"},
 		"no program":  {Config{Adapter: Adapter{Name: "a", Authorship: AuthorshipProject, Command: []string{"./there-is-none"}}}, "program"},
-		"no check":    {Config{Adapter: good, Match: []string{"normal", "abnormal"}}, `no check fits the pattern "abnormal"`},
+		"no check":    {Config{Adapter: good, Match: []string{"normal", "abnormal"}}, `no check is named by "abnormal"`},
 		"bad pattern": {Config{Adapter: good, Match: []string{"["}}, "pattern"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,8 +35,8 @@
 // trial.custom (own documents; all requests get 404 until they are scripted), and over
 // either trial.script, which answers single operations itself. A scripted operation gets
 // the number of its arrival, from 1, and may write, flush, wait or hijack as any handler
-// does; return false and what is below answers. What is written to a hijacked connection
-// is not taken down, so no succeeded receipt can rest on it.
+// does; return false and what is below answers. Of what is written to a hijacked
+// connection the beginning is taken down for the report; no receipt can rest on it.
 //
 // judge.hold keeps the first arrival of an operation back at a stage; ask.kill has the
 // client killed there. trial.stranger is a second origin that nobody may talk to.

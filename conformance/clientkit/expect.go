@@ -65,13 +65,21 @@ func (t *trial) received(rep reply, want ...agentic.Outcome) {
 
 // printed: exit 0 and exactly one receipt, whatever its outcome (limits.md).
 func (t *trial) printed(rep reply) bool {
-	t.Expect(whatTime, !rep.late, "within "+t.limit.String(), "still running then")
+	t.inTime(rep)
 	conformance.Equal(t.Recorder, whatExit, 0, rep.exit)
-	found := rep.wrong
-	if rep.receipt != nil {
-		found = "that"
+	return t.expect(whatStdout, rep.receipt != nil, "one valid receipt and nothing else", rep.wrong)
+}
+
+// expect is Expect for a failure in words of its own: what holds is found as expected.
+func (t *trial) expect(what string, ok bool, expected, otherwise string) bool {
+	if ok {
+		otherwise = expected
 	}
-	return t.Expect(whatStdout, rep.receipt != nil, "one valid receipt and nothing else", found)
+	return t.Expect(what, ok, expected, otherwise)
+}
+
+func (t *trial) inTime(rep reply) {
+	t.expect(whatTime, !rep.late, "within "+t.limit.String(), "still running then")
 }
 
 // means: the receipt is of this request, and the judge knows it to be true.
@@ -94,9 +102,9 @@ func (t *trial) truth(requestID string, r *agentic.Receipt) {
 	case agentic.Pending:
 		t.Expect(whatStatus, k.pending, "a status answer of pending", k.last)
 	case agentic.Succeeded:
-		t.Expect(whatStatus, k.succeeded, "a status answer of succeeded", "the client reports succeeded; "+k.last)
-		if !t.Expect(whatRead, k.read, "a GET of the resource", "the client reports succeeded but never read the resource") ||
-			!t.Expect(whatEvidence, len(k.evidence) > 0, "a resource that is the result of this request",
+		t.expect(whatStatus, k.succeeded, "a status answer of succeeded", "the client reports succeeded; "+k.last)
+		if !t.expect(whatRead, k.read, "a GET of the resource", "the client reports succeeded but never read the resource") ||
+			!t.expect(whatEvidence, len(k.evidence) > 0, "a resource that is the result of this request",
 				"the client reports succeeded, and what it read is no evidence: "+k.reason) {
 			return
 		}
@@ -211,7 +219,7 @@ func (t *trial) silent(rep reply) {
 
 // refused: the client says that it does not do this, and gives no receipt.
 func (t *trial) refused(rep reply) {
-	t.Expect(whatTime, !rep.late, "within "+t.limit.String(), "still running then")
+	t.inTime(rep)
 	t.Expect(whatRefusal, rep.exit != 0 && rep.receipt == nil, "an exit code that is not 0, and no receipt",
 		fmt.Sprintf("exit code %d%s", rep.exit, rep.outcome()))
 }
@@ -311,19 +319,26 @@ func (t *trial) tickets(ctx context.Context, want int) {
 }
 
 // exchange is an arrival for the report, without what could be a credential.
-func (a arrival) exchange() conformance.Exchange {
-	e := conformance.Exchange{
-		Request: a.method + " " + a.path + lines(a.header) + "\n\n" + oneLine(a.body),
-		Note:    fmt.Sprintf("connection %d", a.conn),
+// reused says that its connection had a request before.
+func (a arrival) exchange(reused bool) conformance.Exchange {
+	e := conformance.Exchange{Request: a.method + " " + a.path + lines(a.header) + "\n\n" + oneLine(a.body)}
+	var notes []string
+	if reused {
+		notes = append(notes, "on a connection that had a request before")
 	}
 	switch {
 	case a.answer.hijacked:
-		e.Note += "; the connection was taken over by the check"
+		e.Response = string(a.answer.wire)
+		notes = append(notes, fmt.Sprintf("the check took the connection over and wrote %d bytes", a.answer.written))
+		if kept := len(a.answer.wire); a.answer.written > int64(kept) {
+			notes = append(notes, fmt.Sprintf("the first %d are shown", kept))
+		}
 	case a.answer.code != 0:
 		e.Response = fmt.Sprint(a.answer.code, lines(a.answer.header), "\n\n", oneLine(a.answer.body))
 	default:
-		e.Note += "; it was not answered"
+		notes = append(notes, "it was not answered")
 	}
+	e.Note = strings.Join(notes, "; ")
 	return e
 }
 

@@ -37,6 +37,9 @@ const (
 // maxBody is what is kept of the body of a request and of an answer.
 const maxBody = 1 << 20
 
+// maxWire is what is kept of the bytes on a connection that was taken over.
+const maxWire = 1 << 10
+
 // arrival is one request as it arrived, and what was answered.
 type arrival struct {
 	op     operation
@@ -58,8 +61,10 @@ type answer struct {
 	code     int // 0: none
 	header   http.Header
 	body     []byte
-	hijacked bool // what went over the wire then is not known here
-	silent   bool // the connection ended without a byte of an answer
+	hijacked bool   // nobody may conclude from what went over the wire then
+	wire     []byte // the beginning of that, maxWire bytes at most
+	written  int64  // all of it
+	silent   bool   // the connection ended without a byte of an answer
 }
 
 // judge is the service side of one trial. It takes down each request in the order of
@@ -131,6 +136,7 @@ func (j *judge) record() []arrival {
 		all[i] = *a
 		all[i].answer.header = a.answer.header.Clone()
 		all[i].answer.body = bytes.Clone(a.answer.body)
+		all[i].answer.wire = bytes.Clone(a.answer.wire)
 	}
 	return all
 }

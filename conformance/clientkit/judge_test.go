@@ -108,3 +108,43 @@ func TestGateLetsGo(t *testing.T) {
 		t.Errorf("the first is answered with %s", body)
 	}
 }
+
+// TestOverheard: of what a check writes on a connection that it took over, a report shows
+// the beginning, and how much it was.
+func TestOverheard(t *testing.T) {
+	j, err := newJudge("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	const begin = "HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"
+	j.use(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, begin)
+		_, _ = io.WriteString(buffered, strings.Repeat("x", 5000))
+		_ = buffered.Flush()
+		_ = conn.Close()
+	}))
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	res, err := client.Get(j.origin + "/requests/r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil || len(body) != 5000 {
+		t.Fatal(len(body), err)
+	}
+	a := j.record()[0]
+	e := a.exchange(false)
+	if len(e.Response) != maxWire || !strings.HasPrefix(e.Response, begin+"xxx") || e.Note != "the check took the connection over and wrote 5041 bytes; the first 1024 are shown" {
+		t.Errorf("the report has %q, %q", e.Response, e.Note)
+	}
+	if got := a.answer.asAnswer(); got.Status != 0 {
+		t.Errorf("a client may conclude from %+v", got)
+	}
+}

@@ -3,9 +3,8 @@ package clientkit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"path"
+	"slices"
 	"time"
 
 	"github.com/agentic-go/agentic/conformance"
@@ -21,7 +20,7 @@ type Config struct {
 	// Dir is the folder of the adapter's file: a relative program with a slash in it
 	// is looked up from there, and the client runs there. "" is the current folder.
 	Dir string
-	// Match has patterns (path.Match) of IDs or groups of checks; none is all.
+	// Match has patterns of conformance.Select; none is all.
 	Match    []string
 	Repeat   int           // each check so often; 0 is 1
 	Parallel int           // so many checks at once; 0 is 1
@@ -95,35 +94,15 @@ func (s scenario) against(a Adapter, client client, limit time.Duration) conform
 	}}
 }
 
-// choose takes what fits one of the patterns.
+// choose takes what a pattern names.
 func choose(all []scenario, patterns []string) ([]scenario, error) {
-	if len(patterns) == 0 {
-		return all, nil
+	infos, err := conformance.Select(Checks(), patterns)
+	if err != nil {
+		return nil, err
 	}
-	var chosen []scenario
-	used := make([]bool, len(patterns))
-	for _, s := range all {
-		fits := false
-		for i, p := range patterns {
-			id, err := path.Match(p, s.ID)
-			if err != nil {
-				return nil, fmt.Errorf("the pattern %q: %w", p, err)
-			}
-			group, _ := path.Match(p, s.Group)
-			used[i] = used[i] || id || group
-			fits = fits || id || group
-		}
-		if fits {
-			chosen = append(chosen, s)
-		}
+	named := map[string]bool{}
+	for _, i := range infos {
+		named[i.ID] = true
 	}
-	for i, ok := range used {
-		if !ok {
-			return nil, fmt.Errorf("no check fits the pattern %q", patterns[i])
-		}
-	}
-	if len(chosen) == 0 {
-		return nil, errors.New("there is no check to run")
-	}
-	return chosen, nil
+	return slices.DeleteFunc(all, func(s scenario) bool { return !named[s.ID] }), nil
 }

@@ -54,7 +54,7 @@ func (t *trial) interrupt(ctx context.Context, s stage, op operation) error {
 	if s == accepted {
 		where = "a connection"
 	}
-	t.Expect(whatReached, rep.killed, where, fmt.Sprintf("the client ended before: exit code %d%s", rep.exit, rep.outcome()))
+	t.expect(whatReached, rep.killed, where, fmt.Sprintf("the client ended before: exit code %d%s", rep.exit, rep.outcome()))
 	conformance.Equal(t.Recorder, "standard output of the killed call", "", string(rep.stdout))
 	return nil
 }

@@ -54,7 +54,7 @@ func (t *trial) experience(ctx context.Context, s story.Story) error {
 	}
 	t.finished(rep, s.Want)
 	stayed := listed(told.Stayed())
-	t.Expect(whatGaveUp, stayed == "none", fmt.Sprintf("within timeoutMs (%v) and %v to spare", told.Timeout, story.ToSpare), "still waiting: "+stayed)
+	t.expect(whatGaveUp, stayed == "none", fmt.Sprintf("within timeoutMs (%v) and %v to spare", told.Timeout, story.ToSpare), "still waiting: "+stayed)
 	t.Expect(whatTaken, told.Taken() <= story.MostTaken, "64 KiB, and what the systems buffer", fmt.Sprint(told.Taken(), " bytes"))
 	var seen []string
 	for _, a := range abroad.record() {

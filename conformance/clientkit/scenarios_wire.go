@@ -59,7 +59,7 @@ func (t *trial) none(record []arrival, names ...string) {
 			if len(a.header.Values(name)) > 0 {
 				found = "it is there" // its value may be secret
 			}
-			t.Expect(fmt.Sprintf("%s of %s %s", name, a.method, a.path), found == "", "none", found)
+			t.expect(fmt.Sprintf("%s of %s %s", name, a.method, a.path), found == "", "none", found)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func readsFollow(t *trial, record []arrival) {
 				named[d.ResourceID]++
 			}
 		case resource:
-			t.Expect("status check before GET "+a.path, named[a.id] > 0, "one for each read", "none since the last read")
+			t.expect("status check before GET "+a.path, named[a.id] > 0, "one for each read", "none since the last read")
 			named[a.id]--
 		}
 	}
@@ -112,7 +112,7 @@ func readsFollow(t *trial, record []arrival) {
 func noCompression(t *trial, record []arrival) {
 	for _, a := range record {
 		coding := strings.Join(a.header.Values("Accept-Encoding"), ", ")
-		t.Expect("Accept-Encoding of "+a.method+" "+a.path, coding == "" || coding == "identity", "none, or identity", coding)
+		t.expect("Accept-Encoding of "+a.method+" "+a.path, coding == "" || coding == "identity", "none, or identity", coding)
 	}
 }
 

@@ -124,6 +124,16 @@ func (f fails) hold(t *testing.T, res conformance.Result) {
 	}) {
 		t.Errorf("%s did not fail by %q, found %q, but by:\n  %s", res.ID, f.what, f.found, failures(res))
 	}
+	for _, e := range res.Tries[0].Expectations {
+		if e.OK && strings.Contains(e.Found, "still ") || e.OK && strings.Contains(e.Found, "never") || e.OK && strings.Contains(e.Found, "no evidence") {
+			t.Errorf("%s holds, and is told as %q", e.What, e.Found)
+		}
+	}
+	if strings.HasPrefix(f.check, "answers/") && strings.HasSuffix(f.check, "-body") && !slices.ContainsFunc(res.Tries[0].Exchanges, func(e conformance.Exchange) bool {
+		return strings.HasPrefix(e.Response, "HTTP/1.1 200 OK")
+	}) {
+		t.Errorf("%s does not show what was written", res.ID)
+	}
 	if res.Tries[0].Hint == "" || len(res.Tries[0].Exchanges) == 0 && f.client != "hangs" && f.client != "made-up" {
 		t.Errorf("%s has no hint or shows nothing of what was sent", res.ID)
 	}

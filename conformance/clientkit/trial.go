@@ -67,8 +67,10 @@ func newTrial(r *conformance.Recorder, client client, limit time.Duration) (*tri
 func (t *trial) close() {
 	if t.judge != nil {
 		t.judge.close()
+		used := map[int]bool{}
 		for _, a := range t.judge.record() {
-			t.Exchange(a.exchange())
+			t.Exchange(a.exchange(used[a.conn]))
+			used[a.conn] = true
 		}
 	}
 	for i, r := range t.replies {

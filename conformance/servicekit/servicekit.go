@@ -26,7 +26,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -82,7 +81,7 @@ type Config struct {
 
 	Repeat   int
 	Seed     uint64
-	Match    []string // patterns (path.Match) of IDs, of the part of an ID before "/", or of groups; none is all
+	Match    []string // patterns of conformance.Select; none is all
 	Tool     conformance.Tool
 	Progress func(done, total int, last conformance.Result)
 }
@@ -127,31 +126,15 @@ const caseTime = 2 * time.Minute
 
 // choose gives the checks that a pattern names.
 func choose(patterns []string) ([]check, error) {
-	if len(patterns) == 0 {
-		return checks, nil
+	infos, err := conformance.Select(Checks(), patterns)
+	if err != nil {
+		return nil, err
 	}
-	used := make([]bool, len(patterns))
 	var chosen []check
 	for _, c := range checks {
-		kind, _, _ := strings.Cut(c.ID, "/")
-		take := false
-		for i, p := range patterns {
-			for _, name := range []string{c.ID, kind, c.Group} {
-				ok, err := path.Match(p, name)
-				if err != nil {
-					return nil, fmt.Errorf("the pattern %q: %w", p, err)
-				}
-				if ok {
-					used[i], take = true, true
-				}
-			}
-		}
-		if take {
+		if slices.ContainsFunc(infos, func(i conformance.Info) bool { return i.ID == c.ID }) {
 			chosen = append(chosen, c)
 		}
-	}
-	if i := slices.Index(used, false); i >= 0 {
-		return nil, fmt.Errorf("no check is named by %q", patterns[i])
 	}
 	return chosen, nil
 }
