@@ -62,7 +62,7 @@ type (
 // policy says so to the browser. Everything from the subject is escaped (D6).
 func (r *Report) WriteHTML(w io.Writer) error {
 	v := pageView{
-		Heading: r.heading(), Subject: visible(r.Subject.Name), Statement: visible(r.Statement), Summary: r.counts(),
+		Heading: r.heading(), Subject: visible(r.Subject.Name), Statement: visible(r.Statement), Summary: strings.TrimSpace(r.counts() + ". " + r.leftOut()),
 		Facts: []fact{
 			{"subject", r.Subject.words()}, {"draft", visible(r.Draft)}, {"tried by", r.Tool.words()}, {"format", visible(r.Format)},
 			{"started", r.Started.UTC().Format(time.RFC3339)}, {"took", r.took()}, {"seed", fmt.Sprint(r.Seed)}, {"each check", times(r.Repeat)},

@@ -52,8 +52,8 @@ type (
 
 // WriteJUnit writes the report as JUnit XML: one suite, a testcase for each check, named
 // by its ID. A failed, a flaky and an unexpectedly passed check is a failure; what could
-// not be tried an error; what was not exercised, and an expected failure, is skipped with
-// its reason. Everything from the subject is escaped (D6).
+// not be tried an error; what was not exercised, an expected failure, and what is left out of
+// judgement, is skipped with its reason. Everything from the subject is escaped (D6).
 func (r *Report) WriteJUnit(w io.Writer) error {
 	s := junitSuite{
 		Name: string(r.Kind) + ": " + visible(r.Subject.Name), Tests: len(r.Checks),
@@ -64,7 +64,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 		{"tool", r.Tool.Name}, {"tool.version", r.Tool.Version}, {"go", r.Tool.Go}, {"system", r.Tool.System},
 		{"subject", r.Subject.Name}, {"subject.version", r.Subject.Version}, {"subject.authorship", r.Subject.Authorship},
 		{"subject.origin", r.Subject.Origin}, {"subject.action", r.Subject.Action},
-		{"seed", fmt.Sprint(r.Seed)}, {"repeat", fmt.Sprint(r.Repeat)},
+		{"judged", string(r.Judged)}, {"seed", fmt.Sprint(r.Seed)}, {"repeat", fmt.Sprint(r.Repeat)},
 		{"started", r.Started.UTC().Format(time.RFC3339Nano)}, {"finished", r.Finished.UTC().Format(time.RFC3339Nano)},
 	} {
 		if p.Value != "" {
@@ -72,7 +72,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 		}
 	}
 	for _, c := range r.Checks {
-		jc := c.junit(r.Kind)
+		jc := c.junit(r.Kind, r.judges(c.Level))
 		switch {
 		case jc.Failure != nil:
 			s.Failures++
@@ -95,13 +95,18 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return err
 }
 
-func (c Result) junit(kind Kind) junitCase {
+func (c Result) junit(kind Kind, judged bool) junitCase {
 	var took time.Duration
 	for _, t := range c.Tries {
 		took += t.Duration
 	}
 	jc := junitCase{Class: visible(string(kind) + "." + c.Group), Name: visible(c.ID), Time: seconds(took)}
 	p := &junitProblem{Message: visible(c.Title), Type: string(c.Status), Text: strings.Join(c.details(), "\n")}
+	if !judged && !c.Status.OK() {
+		p.Message, p.Type = string(c.Status)+", left out of judgement: "+p.Message, ""
+		jc.Skipped = p
+		return jc
+	}
 	switch c.Status {
 	case Passed:
 	case NotExercised:

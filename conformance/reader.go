@@ -161,6 +161,9 @@ func ParseReport(data []byte) (*Report, error) {
 		Format: Format, Statement: o.text("statement"), Kind: word(o, "kind", Client, Service), Draft: o.text("draft"),
 		Seed: o.unsigned("seed"), Repeat: o.count("repeat"), Started: o.time("started"), Finished: o.time("finished"),
 	}
+	if o.optional("judged") != "" {
+		r.Judged = word(o, "judged", levels...)
+	}
 	s := o.child("subject")
 	r.Subject = Subject{s.text("name"), s.optional("authorship"), s.optional("version"), s.optional("origin"), s.optional("action")}
 	t := o.child("tool")

@@ -28,7 +28,8 @@ type Report struct {
 	Draft     string    `json:"draft"` // agentic.Version
 	Seed      uint64    `json:"seed"`  // what random choices of the kit follow from
 	Repeat    int       `json:"repeat"`
-	Started   time.Time `json:"started"` // UTC
+	Judged    Level     `json:"judged,omitempty"` // failures up to this level are the run's: must, should or reading; "" is all
+	Started   time.Time `json:"started"`          // UTC
 	Finished  time.Time `json:"finished"`
 	Summary   Summary   `json:"summary"`
 	Checks    []Result  `json:"checks"` // in the order of the kit
@@ -90,6 +91,9 @@ const (
 	Should  Level = "should"  // a SHOULD of the draft
 	Reading Level = "reading" // the draft is silent: the safe reading
 )
+
+// levels are all of them, the most binding first.
+var levels = []Level{Must, Should, Reading}
 
 // Info is one check as a kit lists it.
 type Info struct {

@@ -30,6 +30,9 @@ type Options struct {
 	Parallel int           // so many cases at once; 0 is 1
 	Seed     uint64        // for Recorder.Rand
 	Timeout  time.Duration // of one try; 0 is one minute
+	// GiveUp is after how many cases in a row that were Dead the rest is not run: each is
+	// an error that says so. 0 is never.
+	GiveUp int
 	// Progress is called after each case, one call at a time.
 	Progress func(done, total int, last Result)
 }
@@ -43,7 +46,17 @@ type Recorder struct {
 	mu      sync.Mutex
 	try     Try
 	missing string
+	answers answers
 }
+
+// answers is whether a subject answers at all, as one try or case found it.
+type answers int
+
+const (
+	untold answers = iota // nothing was asked of it
+	dead                  // everything that was asked of it ran into its time limit
+	alive
+)
 
 // Bounds of what is kept of one try.
 const (
@@ -100,6 +113,19 @@ func (r *Recorder) NotExercised(why string) {
 	r.missing = bound(why)
 }
 
+// Asked says how something that the try asked of the subject ended: late, because its time
+// was over, or in any other way. See Options.GiveUp.
+func (r *Recorder) Asked(late bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !late:
+		r.answers = alive
+	case r.answers == untold:
+		r.answers = dead
+	}
+}
+
 // Run runs the cases and reports on the subject.
 func Run(ctx context.Context, kind Kind, subject Subject, tool Tool, cases []Case, o Options) (*Report, error) {
 	rep := &Report{
@@ -111,16 +137,31 @@ func Run(ctx context.Context, kind Kind, subject Subject, tool Tool, cases []Cas
 	}
 	var (
 		wg   sync.WaitGroup
-		mu   sync.Mutex // of done and Progress
+		mu   sync.Mutex // of done, row and Progress
 		done int
+		row  int // cases that ended last, one after the other, and were dead
 		next = make(chan int)
 	)
 	for range max(1, o.Parallel) {
 		wg.Go(func() {
 			for i := range next {
-				res := runCase(ctx, cases[i], rep.Repeat, o)
+				mu.Lock()
+				over := o.GiveUp > 0 && row >= o.GiveUp
+				mu.Unlock()
+				res, found := givenUp(cases[i], o.GiveUp), untold
+				if !over {
+					res, found = runCase(ctx, cases[i], rep.Repeat, o)
+				}
 				mu.Lock()
 				rep.Checks[i] = res
+				switch found {
+				case dead:
+					row++
+				case alive:
+					if row < o.GiveUp { // one that was begun before changes nothing
+						row = 0
+					}
+				}
 				done++
 				if o.Progress != nil {
 					o.Progress(done, len(cases), res)
@@ -145,8 +186,14 @@ func Run(ctx context.Context, kind Kind, subject Subject, tool Tool, cases []Cas
 	return rep, nil
 }
 
-func runCase(ctx context.Context, c Case, repeat int, o Options) Result {
-	res := Result{Info: c.Info, Tries: []Try{}}
+// givenUp is the result of a case that is not run any more.
+func givenUp(c Case, row int) Result {
+	why := fmt.Sprintf("It was not tried: in %d checks in a row everything that was asked of the subject ran into its time limit. Run it again once it answers; a pattern of checks makes a run shorter.", row)
+	return Result{Info: c.Info, Status: Broken, Tries: []Try{{Status: Broken, Error: why}}}
+}
+
+func runCase(ctx context.Context, c Case, repeat int, o Options) (res Result, found answers) {
+	res = Result{Info: c.Info, Tries: []Try{}}
 	for n := range repeat {
 		if ctx.Err() != nil {
 			break
@@ -160,6 +207,7 @@ func runCase(ctx context.Context, c Case, repeat int, o Options) Result {
 			res.Missing = missing
 		}
 		res.Tries = append(res.Tries, try)
+		found = max(found, r.told())
 	}
 	res.Status = judge(res.Tries)
 	if res.Status == NotExercised {
@@ -167,7 +215,13 @@ func runCase(ctx context.Context, c Case, repeat int, o Options) Result {
 	} else {
 		res.Missing = ""
 	}
-	return res
+	return res, found
+}
+
+func (r *Recorder) told() answers {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answers
 }
 
 func idHash(id string) uint64 {
@@ -261,9 +315,14 @@ func (r *Report) count() {
 	}
 }
 
-// OK reports whether nothing in the report is a failure or an error.
+// OK reports whether nothing in the report that is judged is a failure or an error.
 func (r *Report) OK() bool {
-	return !slices.ContainsFunc(r.Checks, func(c Result) bool { return !c.Status.OK() })
+	return !slices.ContainsFunc(r.Checks, func(c Result) bool { return r.judges(c.Level) && !c.Status.OK() })
+}
+
+// judges reports whether a failure of that level is one of the run.
+func (r *Report) judges(l Level) bool {
+	return r.Judged == "" || slices.Index(levels, l) <= slices.Index(levels, r.Judged)
 }
 
 // bound keeps text short enough for a report.

@@ -28,7 +28,11 @@ func (r *Report) WriteText(w io.Writer) error {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n%s\n", r.counts(), visible(r.Statement))
+	fmt.Fprintf(&b, "\n%s\n", r.counts())
+	if left := r.leftOut(); left != "" {
+		b.WriteString(left + "\n")
+	}
+	b.WriteString(visible(r.Statement) + "\n")
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -63,10 +67,10 @@ func (r *Report) counts() string {
 			failed[c.Level]++
 		}
 	}
-	var levels []string
-	for _, l := range []Level{Must, Should, Reading} {
+	var told []string
+	for _, l := range levels {
 		if failed[l] > 0 {
-			levels = append(levels, fmt.Sprintf("%d %s", failed[l], l))
+			told = append(told, fmt.Sprintf("%d %s", failed[l], l))
 		}
 	}
 	all := s.ObservedChecks + s.NotExercised + s.Errors
@@ -76,7 +80,7 @@ func (r *Report) counts() string {
 		n    int
 		word string
 	}{
-		{s.Passed, "passed"}, {s.Failed, "failed (" + strings.Join(levels, ", ") + ")"}, {s.Flaky, "flaky"}, {s.Expected, "failed as expected"},
+		{s.Passed, "passed"}, {s.Failed, "failed (" + strings.Join(told, ", ") + ")"}, {s.Flaky, "flaky"}, {s.Expected, "failed as expected"},
 		{s.Unexpected, "passed unexpectedly"}, {s.NotExercised, "not exercised"}, {s.Errors, "could not be tried"},
 	} {
 		if c.n > 0 {
@@ -84,6 +88,23 @@ func (r *Report) counts() string {
 		}
 	}
 	return b.String()[:b.Len()-1]
+}
+
+// leftOut is which failures are not the run's, "" when all are.
+func (r *Report) leftOut() string {
+	if r.Judged == "" {
+		return ""
+	}
+	var ids []string
+	for _, c := range r.Checks {
+		if !c.Status.OK() && !r.judges(c.Level) {
+			ids = append(ids, visible(c.ID)+" ("+visible(string(c.Level))+")")
+		}
+	}
+	if len(ids) == 0 {
+		ids = []string{"nothing"}
+	}
+	return "Judged to the level " + visible(string(r.Judged)) + "; of what did not pass, left out of judgement: " + strings.Join(ids, ", ") + "."
 }
 
 // word makes a status that is a failure stand out.
@@ -148,8 +169,15 @@ func (c Result) details() (out []string) {
 	if t.Error != "" {
 		add("error: ", t.Error)
 	}
-	for i, e := range t.Exchanges {
+	for i := 0; i < len(t.Exchanges); {
+		e, n := t.Exchanges[i], 1
+		for i+n < len(t.Exchanges) && t.Exchanges[i+n] == e {
+			n++
+		}
 		head := fmt.Sprintf("exchange %d", i+1)
+		if i += n; n > 1 {
+			head += fmt.Sprintf(" (%d times)", n)
+		}
 		if e.Note != "" {
 			head += ": " + visible(e.Note)
 		}
