@@ -167,3 +167,14 @@ func TestRepeat(t *testing.T) {
 		t.Errorf("identities: %s; again %s; of another seed %s", one, again, two)
 	}
 }
+
+// TestGivesUp: a client that never ends is not called hundreds of times.
+func TestGivesUp(t *testing.T) {
+	rep := inside(lying{hangs: true}.main).try(t, Config{Timeout: 20 * time.Millisecond})
+	if rep.OK() || rep.Summary.Failed+rep.Summary.NotExercised < giveUp || rep.Summary.Failed > giveUp || rep.Summary.Errors < len(rep.Checks)-giveUp-20 {
+		t.Errorf("%+v of %d", rep.Summary, len(rep.Checks))
+	}
+	if last := rep.Checks[len(rep.Checks)-1]; last.Status != conformance.Broken || !strings.Contains(last.Tries[0].Error, "5 checks in a row") {
+		t.Errorf("the last check is %s: %+v", last.Status, last.Tries)
+	}
+}

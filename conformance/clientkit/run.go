@@ -33,6 +33,10 @@ type Config struct {
 // most is how many calls of the client one check makes, with time to spare.
 const most = 6
 
+// giveUp is after how many checks in a row, in which every call only ran into its time
+// limit, the rest is not run: hundreds of them would take hours and show no more.
+const giveUp = 5
+
 // Run tries the client and reports what was observed. The error says that nothing could
 // be tried: a bad adapter, a program that is not there, a pattern that fits no check,
 // or the end of ctx.
@@ -63,7 +67,7 @@ func (c Config) try(ctx context.Context, client client) (*conformance.Report, er
 	}
 	return conformance.Run(ctx, conformance.Client,
 		conformance.Subject{Name: c.Adapter.Name, Authorship: c.Adapter.Authorship}, c.Tool, cases,
-		conformance.Options{Repeat: c.Repeat, Parallel: c.Parallel, Seed: c.Seed, Timeout: most*limit + time.Minute, Progress: c.Progress})
+		conformance.Options{Repeat: c.Repeat, Parallel: c.Parallel, Seed: c.Seed, Timeout: most*limit + time.Minute, GiveUp: giveUp, Progress: c.Progress})
 }
 
 // Checks lists all checks in the order of a run.

@@ -74,6 +74,7 @@ func (t *trial) close() {
 		}
 	}
 	for i, r := range t.replies {
+		t.Asked(r.late)
 		t.Note("call %d: exit %d%s; standard output: %s; standard error: %s", i+1, r.exit, r.how(), oneLine(r.stdout), lastLine([]byte(r.stderr)))
 	}
 	for _, f := range slices.Backward(t.cleanup) {
