@@ -68,11 +68,11 @@ func (f *runFlags) add(cmd *cobra.Command, kind conformance.Kind) {
 	})
 }
 
-func (f *runFlags) check(more ...file) error {
+func (f *runFlags) check(sources []source, more ...file) error {
 	if f.repeat < 1 {
 		return advice.BadUsage(fmt.Sprintf("--repeat %d is below one", f.repeat), "Say how often each check is to be tried.")
 	}
-	return f.outputFlags.check(more...)
+	return f.outputFlags.check(sources, more...)
 }
 
 type clientFlags struct {
@@ -123,7 +123,7 @@ func (f *clientFlags) check() error {
 	case f.timeout <= 0:
 		return advice.BadUsage("--timeout "+f.timeout.String()+" is not above zero", "Give a duration such as 30s.")
 	}
-	return f.runFlags.check(file{flag: "--write-baseline", name: f.writeBaseline})
+	return f.runFlags.check([]source{{"--adapter", f.adapter}, {"--baseline", f.baseline}}, file{flag: "--write-baseline", name: f.writeBaseline})
 }
 
 func (c *Commands) tryClient(ctx context.Context, f *clientFlags) error {

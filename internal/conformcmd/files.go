@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,23 +43,74 @@ func (f *outputFlags) files(rep *conformance.Report) []file {
 	}
 }
 
-// check refuses names that no file can have, before a long run ends in nothing.
-func (f *outputFlags) check(more ...file) error {
-	seen := map[string]string{}
+// source is a file that a run reads, as its flag names it; name "" is none.
+type source struct{ flag, name string }
+
+// check refuses names that no report can be written to, before a long run ends in
+// nothing: also those of files that the run reads, and of another output.
+func (f *outputFlags) check(sources []source, more ...file) error {
+	var before []file
 	for _, o := range append(f.files(nil), more...) {
 		if o.name == "" {
 			continue
 		}
-		at, err := privatefile.Place(o.name)
+		at, err := place(o.name)
 		if err != nil {
 			return cannotWrite(o, err)
 		}
-		if other := seen[at]; other != "" {
-			return advice.BadUsage(other+" and "+o.flag+" name the same file", "Give each a file of its own.")
+		for _, s := range sources {
+			if s.name != "" && s.name != "-" && same(at, s.name) {
+				return advice.BadUsage(o.flag+" would overwrite the file that "+s.flag+" names", "Give "+o.flag+" a file of its own.")
+			}
 		}
-		seen[at] = o.flag
+		for _, other := range before {
+			if same(at, other.name) {
+				return advice.BadUsage(other.flag+" and "+o.flag+" name the same file", "Give each a file of its own.")
+			}
+		}
+		for name, stream := range map[string]*os.File{"input": os.Stdin, "output": os.Stdout, "error": os.Stderr} {
+			if open(stream, at) {
+				return advice.BadUsage(o.flag+" names the file that is standard "+name+" already", "Give "+o.flag+" a file of its own.")
+			}
+		}
+		before = append(before, file{o.flag, at, nil})
 	}
 	return nil
+}
+
+// same reports whether two names are one file, there or not.
+func same(a, b string) bool {
+	if x, err := os.Stat(a); err == nil {
+		if y, err := os.Stat(b); err == nil {
+			return os.SameFile(x, y)
+		}
+	}
+	x, err := filepath.Abs(a)
+	y, err2 := filepath.Abs(b)
+	return err == nil && err2 == nil && x == y
+}
+
+// open reports whether a stream of this process is the regular file of that name.
+func open(stream *os.File, name string) bool {
+	x, err := stream.Stat()
+	y, err2 := os.Stat(name)
+	return err == nil && err2 == nil && x.Mode().IsRegular() && os.SameFile(x, y)
+}
+
+// place is the true path of an output: a regular file that is replaced, or a name that
+// is free. Devices, pipes and sockets are never replaced, and neither is anything in the
+// trees of the system in which what looks like a file is none.
+func place(name string) (string, error) {
+	at, err := privatefile.Place(name)
+	for _, each := range []string{name, at} {
+		abs, _ := filepath.Abs(each)
+		for _, tree := range []string{"/dev", "/proc", "/sys"} {
+			if each != "" && (abs == tree || strings.HasPrefix(abs, tree+"/")) {
+				return "", fmt.Errorf("%w: it is below %s", privatefile.ErrPlace, tree)
+			}
+		}
+	}
+	return at, err
 }
 
 func (f *outputFlags) write(rep *conformance.Report) error { return writeAll(f.files(rep)) }
@@ -76,7 +128,7 @@ func writeAll(all []file) (err error) {
 // writeFile writes a file that only its owner may read. It appears under its name, in the
 // place of an older one, when it is whole and durable.
 func writeFile(o file) (err error) {
-	at, err := privatefile.Place(o.name)
+	at, err := place(o.name)
 	if err != nil {
 		return cannotWrite(o, err)
 	}
@@ -114,5 +166,9 @@ func cannotWrite(o file, err error) error {
 			break
 		}
 	}
-	return advice.New("file", fmt.Errorf("%s: cannot write %s: %w", o.flag, o.name, err), "Look whether its folder is there and may be written to, and at the room on its disk.")
+	remedy := "Look whether its folder is there and may be written to, and at the room on its disk."
+	if errors.Is(err, privatefile.ErrPlace) {
+		remedy = "Give the name of a regular file, or one that is free. What the command prints goes to standard output without this flag."
+	}
+	return advice.New("file", fmt.Errorf("%s: cannot write %s: %w", o.flag, o.name, err), remedy)
 }

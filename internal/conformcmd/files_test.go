@@ -3,6 +3,8 @@ package conformcmd
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,8 +53,21 @@ func TestWriteFile(t *testing.T) {
 
 func TestWriteFileRefuses(t *testing.T) {
 	dir := t.TempDir()
+	nowhere, device, socket := filepath.Join(dir, "nowhere"), filepath.Join(dir, "device"), filepath.Join(dir, "s")
+	for link, to := range map[string]string{nowhere: filepath.Join(dir, "gone"), device: os.DevNull} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
 	for name, want := range map[string]string{
-		dir: "not a regular file", filepath.Join(dir, "absent", "report.xml"): "no such file", "/dev/null": "not a regular file", "a\x00b": "no path",
+		dir: "not a regular file", filepath.Join(dir, "absent", "report.xml"): "no such file", "/dev/null": "it is below /dev", "a\x00b": "no path",
+		"/dev/stdout": "it is below /dev", "/proc/self/fd/1": "it is below /proc", "/dev/../dev/absent": "it is below /dev",
+		nowhere: "a symbolic link that leads to no file", device: "it is below /dev", socket: "not a regular file",
 	} {
 		err := writeFile(file{"--html", name, filled("whole", nil)})
 		advised(t, err, "file", want)
@@ -60,12 +75,47 @@ func TestWriteFileRefuses(t *testing.T) {
 			t.Errorf("%v does not name the file that was asked for", err)
 		}
 		f := outputFlags{html: name}
-		advised(t, f.check(), "file", want) // before the run, too
+		advised(t, f.check(nil), "file", want) // before the run, too
+	}
+	for name, kind := range map[string]fs.FileMode{nowhere: fs.ModeSymlink, device: fs.ModeSymlink, socket: fs.ModeSocket} {
+		if info, err := os.Lstat(name); err != nil || info.Mode().Type() != kind {
+			t.Errorf("%s was replaced: %v, %v", name, info, err)
+		}
 	}
 	f := outputFlags{html: filepath.Join(dir, "a"), report: filepath.Join(dir, ".", "a")}
-	usage(t, f.check(), "--html and --report name the same file")
-	if err := (&outputFlags{}).check(); err != nil {
+	usage(t, f.check(nil), "--html and --report name the same file")
+	if err := (&outputFlags{}).check(nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// A run never writes over what it reads, by whatever name, and not over its own output.
+func TestOutputIsNoInput(t *testing.T) {
+	dir := t.TempDir()
+	in, hard := save(t, dir, "in.json", "{}"), filepath.Join(dir, "hard.json")
+	if err := errors.Join(os.Link(in, hard), os.Symlink("in.json", filepath.Join(dir, "soft.json"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{in, hard, filepath.Join(dir, "soft.json"), filepath.Join(dir, "x", "..", "in.json")} {
+		f := outputFlags{report: name}
+		usage(t, f.check([]source{{"--adapter", in}}), "--report would overwrite the file that --adapter names")
+	}
+	absent := filepath.Join(dir, "absent")
+	usage(t, (&outputFlags{report: absent}).check([]source{{"--input", dir + "/./absent"}}), "--report would overwrite")
+	usage(t, (&outputFlags{html: in, report: hard}).check(nil), "--html and --report name the same file")
+	if err := (&outputFlags{report: absent}).check([]source{{"--input", "-"}, {"PROFILE", ""}, {"OPENAPI", in}}); err != nil {
+		t.Error(err)
+	}
+	f := serviceFlags{input: "@" + in, runFlags: runFlags{repeat: 1, outputFlags: outputFlags{report: hard}}, profile: "p", maxRequests: 1}
+	usage(t, f.check(), "--report would overwrite the file that --input names")
+	usage(t, (&house{}).run(t, "simulate", "--replay", in, "--trace", hard), "--trace would overwrite the file that --replay names")
+	out, err := os.OpenFile(in, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if !open(out, hard) || open(out, absent) {
+		t.Error("the file of a stream is not known")
 	}
 }
 

@@ -177,7 +177,18 @@ func (f *serviceFlags) check() error {
 	case f.settle < 0:
 		return advice.BadUsage("--settle "+f.settle.String()+" is below zero", "Give a duration such as 10s.")
 	}
-	return f.runFlags.check()
+	return f.runFlags.check(f.sources())
+}
+
+// sources are the files that the flags name.
+func (f *serviceFlags) sources() []source {
+	all := []source{{"PROFILE", f.profile}, {"OPENAPI", f.openapi}}
+	for _, in := range []source{{"--input", f.input}, {"--other-input", f.otherInput}, {"--refused-input", f.refusedInput}, {"--other-action-input", f.otherActionInput}} {
+		if name, isFile := strings.CutPrefix(in.name, "@"); isFile {
+			all = append(all, source{in.flag, name})
+		}
+	}
+	return all
 }
 
 func (c *Commands) tryService(ctx context.Context, f *serviceFlags, reach Reach) error {

@@ -71,7 +71,7 @@ func (c *Commands) simulate() *cobra.Command {
 		case changed("workers") && f.workers < 1:
 			return advice.BadUsage(fmt.Sprintf("--workers %d is below one", f.workers), "Say how many runs may be made at once.")
 		}
-		if err := (&outputFlags{}).check(f.file(nil)); err != nil {
+		if err := (&outputFlags{}).check([]source{{"--replay", f.replay}}, f.file(nil)); err != nil {
 			return err
 		}
 		switch {

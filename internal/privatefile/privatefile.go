@@ -19,7 +19,8 @@ import (
 var ErrPlace = errors.New("there can be no file at this place")
 
 // Place gives the one true path of the file: every process has to find the same
-// lock beside it.
+// lock beside it. What is there has to be a regular file, or a symbolic link to one;
+// a link that leads nowhere has no true path yet.
 func Place(path string) (string, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("%w: no path", ErrPlace)
@@ -30,6 +31,9 @@ func Place(path string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return "", fmt.Errorf("%w: it is a symbolic link that leads to no file", ErrPlace)
+		}
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 		return filepath.Join(dir, filepath.Base(path)), err
 	}
