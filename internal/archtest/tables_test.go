@@ -64,6 +64,9 @@ var arrows = map[string]string{
 	"internal/proof/hosts":                 "", // tests only
 	"internal/proof/kits":                  "", // tests only
 
+	"internal/agentcall": ". client desk internal/escape internal/inputschema internal/strictjson",
+	"internal/mcpserver": "internal/agentcall internal/escape internal/strictjson",
+
 	"examples/publisher/before": "", // as a publisher was before
 }
 
@@ -89,7 +92,7 @@ var restricted = map[string]string{
 	"github.com/pressly/goose/v3":              "sqlite postgres internal/pgmigrate",
 	"github.com/spf13/cobra":                   "internal/cli internal/deskcmd internal/workcmd internal/conformcmd",
 	"github.com/spf13/pflag":                   "internal/cli",
-	"github.com/google/uuid":                   "client internal/demo",
+	"github.com/google/uuid":                   "client internal/demo internal/agentcall",
 	"github.com/google/go-cmp":                 "storetest ledgertest",
 	"github.com/rogpeppe/go-internal":          "",
 	"github.com/anishathalye/porcupine":        "",
@@ -113,25 +116,26 @@ var restricted = map[string]string{
 	"github.com/riverqueue/river":              "fleet",
 	"golang.org/x/time":                        "reconcile",
 	"golang.org/x/term":                        "internal/cli",
+	"github.com/modelcontextprotocol/go-sdk":   "internal/mcpserver",
 
 	"C":             "",
 	"unsafe":        "",
 	"plugin":        "",
 	"expvar":        "",
 	"log":           "internal/cli conformance/clientkit", // to silence net/http
-	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host examples/fleet service examples/publisher examples/publisher/before reconcile internal/telemetry fleet internal/workcmd",
+	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host examples/fleet service examples/publisher examples/publisher/before reconcile internal/telemetry fleet internal/workcmd internal/agentcall internal/mcpserver",
 	"testing":       "storetest ledgertest internal/pgtest wiretest",
-	"encoding/json": "conformance internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before internal/telemetry",
+	"encoding/json": "conformance internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before internal/telemetry internal/agentcall internal/mcpserver",
 	"encoding/gob":  "",
 	"database/sql":  "sqlite postgres internal/ticket examples/publisher examples/publisher/before internal/pgmigrate",
 	"syscall":       "transport sqlite internal/filelock internal/privatefile internal/cli internal/demo internal/pgtest examples/fleet conformance/clientkit",
 	"os":            "sqlite internal/place internal/filelock internal/privatefile internal/ticket internal/documents internal/demo internal/cli internal/deskcmd cmd/agentic examples/host examples/fleet internal/pgtest examples/publisher examples/publisher/before conformance/clientkit conformance/clientkit/internal/story internal/conformcmd",
 	"os/exec":       "internal/demo internal/pgtest conformance/clientkit internal/conformcmd",
 	"io/ioutil":     "",
-	"crypto/rand":   "client internal/pgtest examples/publisher examples/publisher/before wiretest",
+	"crypto/rand":   "client internal/pgtest examples/publisher examples/publisher/before wiretest internal/mcpserver",
 	"math/rand":     "client internal/filelock postgres reconcile fleet internal/pgfold conformance",
-	"net":           "transport internal/ticket internal/demo internal/workcmd examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest",
-	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/conformcmd",
+	"net":           "transport internal/ticket internal/demo internal/workcmd examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/mcpserver",
+	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/conformcmd internal/mcpserver",
 	"net/url":       "*",
 	"net/netip":     "*",
 }

@@ -1,0 +1,373 @@
+package agentcall
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/client"
+)
+
+// Bounds of what the guards look at.
+const (
+	openFor = 8 * 24 * time.Hour // longer than any tracking window
+	maxOpen = maxNamed + 1       // so that what cannot all be named shows
+
+	// promptly is how soon an answer has to be there to be sure that the client has
+	// not stopped waiting for it without a word.
+	promptly = 2 * time.Second
+)
+
+// reading is who has read the success of a request.
+type reading struct {
+	session string
+	at      time.Time
+}
+
+// question is what the guards are asked before something is sent for the first time.
+type question struct {
+	tool     *tool
+	id       string // of the request that is to be sent; never in its own way
+	digest   string // of its input
+	distinct map[string]bool
+	session  string
+}
+
+// finding is what the guards found: a request with the same input, or requests with
+// another one that are in the way, or nothing.
+type finding struct {
+	same     *client.Record // one that was attempted before one that was not
+	inTheWay []*client.Record
+}
+
+// guards looks for requests that a new one may be a repeat of: those of the same
+// action that are open, and those that succeeded so short a time ago that the agent
+// may not know of it. The caller has the action's gate.
+//
+// The ledger's own guard finds the same input again, atomically and over all hosts
+// (client.Config.DuplicateWindow). Requests with another input are found by
+// listing: two processes that bind different inputs at the same moment do not see
+// each other.
+func (c *Calls) guards(ctx context.Context, q question) (f finding, err error) {
+	if c.cfg.NoSameGuard && c.cfg.NoOpenGuard {
+		return f, nil
+	}
+	now := time.Now()
+	base := client.Filter{Origin: q.tool.plan.Origin, ActionID: q.tool.plan.Action.ID}.In(c.cfg.Engine.Scope)
+	open := base
+	open.Open, open.After, open.Limit = true, now.Add(-openFor), maxOpen
+	list, err := c.ledger.List(ctx, open)
+	if err != nil {
+		return f, err
+	}
+	if c.cfg.Recent > 0 {
+		done := base
+		done.Outcome, done.After, done.Limit = agentic.Succeeded, now.Add(-max(c.cfg.Repeat, c.cfg.Recent)), maxOpen
+		recent, err := c.ledger.List(ctx, done)
+		if err != nil {
+			return f, err
+		}
+		for _, s := range recent {
+			if s.PurgedAt.IsZero() && now.Sub(s.SeenAt) < c.cfg.Recent && !c.isKnown(s.RequestID, q.session) {
+				list = append(list, s)
+			}
+		}
+	}
+	for i := range list {
+		s := &list[i]
+		named := q.distinct[s.RequestID]
+		if s.RequestID == q.id || named && !s.Open() {
+			continue
+		}
+		rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, s.RequestID)
+		switch {
+		case err != nil:
+			return f, err
+		case rec.Expired(now):
+		case rec.InputDigest == q.digest && !c.cfg.NoSameGuard:
+			if f.same == nil || f.same.State == client.Prepared {
+				f.same = rec
+			}
+		case named || rec.State == client.Prepared || c.cfg.NoOpenGuard:
+		default:
+			f.inTheWay = append(f.inTheWay, rec)
+		}
+	}
+	return f, nil
+}
+
+// isKnown reports whether the agent is known to have seen the result of a request.
+func (c *Calls) isKnown(requestID, session string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, named := c.known[requestID]; named {
+		return true
+	}
+	r, ok := c.read[requestID]
+	return ok && session != "" && r.session == session
+}
+
+// names remembers that the agent named requests, which proves that it knows of them.
+func (c *Calls) names(requestIDs ...string) {
+	if len(requestIDs) == 0 {
+		return
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(now)
+	for _, id := range requestIDs {
+		c.known[id] = now
+	}
+}
+
+// hasRead remembers that a session was told of a success while it waited for it.
+func (c *Calls) hasRead(ctx context.Context, call Call, requestID string) {
+	if call.Session == "" || ctx.Err() != nil || time.Since(call.began) > promptly {
+		return
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(now)
+	c.read[requestID] = reading{call.Session, now}
+}
+
+// GaveUp says that a client of a session stopped waiting for a call, perhaps as the
+// answer was on its way: what it was told lately counts as lost.
+func (c *Calls) GaveUp(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, r := range c.read {
+		if r.session == session && time.Since(r.at) < c.cfg.AnswerWithin {
+			delete(c.read, id)
+		}
+	}
+}
+
+// forget drops what makes no difference any more. The caller has c.mu.
+func (c *Calls) forget(now time.Time) {
+	for id, at := range c.known {
+		if now.Sub(at) > 2*c.cfg.Recent {
+			delete(c.known, id)
+		}
+	}
+	for id, r := range c.read {
+		if now.Sub(r.at) > 2*c.cfg.Recent {
+			delete(c.read, id)
+		}
+	}
+}
+
+// gate takes the right to bind requests of an action, so that two calls of one agent
+// at the same moment see each other. release may be called more than once.
+func (c *Calls) gate(ctx context.Context, t *tool) (release func(), err error) {
+	g := c.gates[t.key()]
+	select {
+	case g <- struct{}{}:
+		return sync.OnceFunc(func() { <-g }), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// act is the tool of an action.
+func (c *Calls) act(ctx context.Context, t *tool, call Call) (*Answer, error) {
+	in, w, err := t.split(call.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cfg.Engine.Transport.Approve(t.plan.Origin, t.plan.Action.ID); err != nil {
+		return nil, c.refused(err)
+	}
+	c.names(keys(w.distinct)...)
+	asked := w.requestID
+	if asked == "" && call.Agreed != nil {
+		asked = call.Agreed.RequestID // of this call, when it was made before
+	}
+	if asked != "" {
+		rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, asked)
+		if _, missing := errors.AsType[*client.NotFoundError](err); err != nil && !missing {
+			return c.unsaid(asked, nil, true), nil
+		}
+		if err == nil {
+			if w.requestID != "" {
+				c.names(w.requestID)
+			}
+			if rec.Origin != t.plan.Origin || rec.ActionID != t.plan.Action.ID || rec.InputDigest != in.Digest() {
+				return nil, refuse("bound-to-another", "Request %s is bound to another action or another input. Leave request_id out, or go on with that request by %s.", asked, toolResume)
+			}
+			if rec.State == client.Prepared {
+				return c.send(ctx, t, asked, w.distinct, call)
+			}
+			return c.follow(ctx, asked, w.requestID != "", call)
+		}
+	}
+	release, err := c.gate(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	started := false
+	defer func() {
+		if !started {
+			release()
+		}
+	}()
+	newID := asked
+	if newID == "" {
+		newID = uuid.Must(uuid.NewV7()).String()
+	}
+	f, err := c.guards(ctx, question{t, newID, in.Digest(), w.distinct, call.Session})
+	if err != nil {
+		return nil, c.refused(err)
+	}
+	switch {
+	case f.same != nil:
+		release()
+		started = true
+		return c.follow(ctx, f.same.RequestID, true, call)
+	case len(f.inTheWay) > 0:
+		return c.heldBack(t, f, toolCallWords(t)), nil
+	}
+	q := Question{Tool: t.Name, RequestID: newID, Origin: t.plan.Origin, ActionID: t.plan.Action.ID, URL: t.plan.SubmitURL(), Input: in.Body(), InputDigest: in.Digest()}
+	if c.cfg.Confirm && !q.agreed(call.Agreed) {
+		return nil, &ConfirmError{Question: q}
+	}
+	started = true
+	r := c.start(newID, true, release, func(ctx context.Context) (client.Result, error) {
+		req := client.Request{Plan: t.plan, Input: in.Body(), ID: newID}
+		res, err := c.client.Execute(ctx, req)
+		// A success that the agent names is no reason to hold another one back.
+		if twice, ok := errors.AsType[*client.DuplicateError](err); ok && w.distinct[twice.Earlier.RequestID] && !twice.Earlier.Open() {
+			req.AllowDuplicate = true
+			return c.client.Execute(ctx, req)
+		}
+		return res, err
+	})
+	return c.outcome(ctx, r, false, call)
+}
+
+// send sends a prepared request, for the only time.
+func (c *Calls) send(ctx context.Context, t *tool, requestID string, distinct map[string]bool, call Call) (*Answer, error) {
+	release, err := c.gate(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	started := false
+	defer func() {
+		if !started {
+			release()
+		}
+	}()
+	rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, requestID)
+	if err != nil {
+		return nil, c.refused(err)
+	}
+	if rec.State != client.Prepared || c.running(requestID) != nil {
+		release()
+		started = true
+		return c.follow(ctx, requestID, false, call)
+	}
+	f, err := c.guards(ctx, question{t, requestID, rec.InputDigest, distinct, call.Session})
+	if err != nil {
+		return nil, c.refused(err)
+	}
+	if f.same != nil && f.same.State == client.Attempted {
+		f.inTheWay, f.same = append(f.inTheWay, f.same), nil
+	}
+	if len(f.inTheWay) > 0 {
+		return c.heldBack(t, f, submitWords), nil
+	}
+	q := Question{Tool: toolSubmit, RequestID: requestID, Origin: rec.Origin, ActionID: rec.ActionID, URL: t.plan.SubmitURL(), Input: rec.Input, InputDigest: rec.InputDigest}
+	if c.cfg.Confirm && !q.agreed(call.Agreed) {
+		return nil, &ConfirmError{Question: q}
+	}
+	started = true
+	r := c.start(requestID, true, release, func(ctx context.Context) (client.Result, error) {
+		return c.client.Execute(ctx, client.Request{ID: requestID})
+	})
+	return c.outcome(ctx, r, false, call)
+}
+
+// follow tells what became of a saved request, by reading only.
+func (c *Calls) follow(ctx context.Context, requestID string, repeated bool, call Call) (*Answer, error) {
+	r := c.running(requestID)
+	if r == nil {
+		rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, requestID)
+		if _, missing := errors.AsType[*client.NotFoundError](err); missing {
+			return nil, c.refused(err)
+		}
+		if err != nil {
+			return c.unsaid(requestID, nil, repeated), nil
+		}
+		sum := rec.Summary()
+		if !sum.Open() || rec.State == client.Prepared || rec.Closed() {
+			return c.told(ctx, rec, repeated, call), nil
+		}
+		r = c.start(requestID, false, func() {}, func(ctx context.Context) (client.Result, error) { return c.client.Resume(ctx, requestID) })
+	}
+	return c.outcome(ctx, r, repeated, call)
+}
+
+// outcome waits for an execution and tells what it came to.
+func (c *Calls) outcome(ctx context.Context, r *run, repeated bool, call Call) (*Answer, error) {
+	if !c.await(ctx, r, call) {
+		return c.goesOn(r.id, repeated), nil
+	}
+	if twice, ok := errors.AsType[*client.DuplicateError](r.err); ok {
+		return c.follow(ctx, twice.Earlier.RequestID, true, call)
+	}
+	if r.err != nil {
+		return c.failed(ctx, r, repeated, call)
+	}
+	rec, err := c.load(r.id)
+	if err != nil {
+		return c.unsaid(r.id, &r.res.Receipt, repeated), nil
+	}
+	return c.told(ctx, rec, repeated, call), nil
+}
+
+// load reads a request although the call may have ended.
+func (c *Calls) load(requestID string) (*client.Record, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life), 5*time.Second)
+	defer cancel()
+	return c.ledger.Load(ctx, c.cfg.Engine.Scope, requestID)
+}
+
+func keys(m map[string]bool) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+// Question is what a person is asked before something is sent for the first time.
+// Input is the principal's own and is shown escaped.
+type Question struct {
+	Tool        string
+	RequestID   string
+	Origin      string
+	ActionID    string
+	URL         string // of the POST
+	Input       []byte
+	InputDigest string
+}
+
+// agreed reports whether a person said yes to the same question.
+func (q *Question) agreed(a *Question) bool {
+	return a != nil && a.Tool == q.Tool && a.RequestID == q.RequestID && a.Origin == q.Origin && a.ActionID == q.ActionID && a.InputDigest == q.InputDigest
+}
+
+// ConfirmError says that a person has to be asked first (Config.Confirm). Nothing was
+// saved or sent; the call made again with Call.Agreed goes on, and is the same
+// request however often it is made.
+type ConfirmError struct{ Question Question }
+
+func (e *ConfirmError) Error() string {
+	return "a person has to agree before request " + e.Question.RequestID + " is sent; nothing was sent"
+}

@@ -1,0 +1,238 @@
+package agentcall
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/escape"
+	"github.com/agentic-go/agentic/internal/strictjson"
+)
+
+// Limits of what an agent gives.
+const (
+	maxArguments = 128 << 10 // bytes of one call; Plan.CheckInput has the limit of an input
+	maxNamed     = 100       // IDs in distinct_from
+)
+
+const reservedName = "agentic_call"
+
+// reservedSchema is the member of an action's arguments that is for this package.
+const reservedSchema = `{"type":"object","description":"Words to this server. They are never sent to the service. Leave it out in a first call.",` +
+	`"properties":{` +
+	`"request_id":{"type":"string","pattern":"^[A-Za-z0-9_-]{8,128}$","description":"Go on with this saved request; tool and input must be the same. Or choose the ID of a new request."},` +
+	`"distinct_from":` + distinctSchema + `},"additionalProperties":false}`
+
+const distinctSchema = `{"type":"array","maxItems":100,"items":{"type":"string","pattern":"^[A-Za-z0-9_-]{8,128}$"},` +
+	`"description":"IDs of earlier requests that you know of and that this one is not a repeat of. Only name those whose result you have seen and whose purpose is another one."}`
+
+const idSchema = `{"type":"string","pattern":"^[A-Za-z0-9_-]{8,128}$","description":"The request_id of an earlier result."}`
+
+// actionTools are the tools of the actions that this principal may use.
+func (c *Calls) actionTools() []*tool {
+	var plans []*agentic.Plan
+	for _, p := range c.cfg.Plans {
+		if c.cfg.Allow(p) {
+			plans = append(plans, p)
+		}
+	}
+	names := toolNames(plans)
+	tools := make([]*tool, len(plans))
+	for i, p := range plans {
+		tools[i] = c.actionTool(names[i], p)
+	}
+	return tools
+}
+
+func (c *Calls) actionTool(name string, p *agentic.Plan) *tool {
+	t := &tool{plan: p, do: c.act}
+	var schema strictjson.Value
+	unchecked := ""
+	if source := p.RequestSchema(); source == nil {
+		unchecked = " The service publishes no schema of the input, so only the service checks it."
+	} else if err := func() error {
+		doc, err := strictjson.Parse(p.OpenAPI.Source())
+		if err != nil {
+			return err
+		}
+		raw, err := strictjson.Parse(source)
+		if err != nil {
+			return err
+		}
+		if t.schema, err = expand(doc, raw); err != nil {
+			return err
+		}
+		schema, err = strictjson.Parse(t.schema)
+		return err
+	}(); err != nil {
+		t.schema = nil
+		unchecked = " The schema of the input cannot be used here, so only the service checks it."
+	}
+	t.reserved = freeName(schema)
+	input, whole := inputSchema(schema, p, t.reserved)
+	if !whole && unchecked == "" {
+		unchecked = " The schema of the input cannot be shown; the input is checked against it all the same."
+	}
+	t.Tool = Tool{
+		Name: name, Title: "Run " + name + " at most once", Input: input, Output: resultSchema(),
+		Destructive: true, OpenWorld: true, Idempotent: !c.cfg.NoSameGuard,
+		Description: "Runs the action " + p.Action.ID + " of " + escape.Bounded(p.Origin, 256) + " at most once, and verifies what became of it. " +
+			"If an answer is lost, call this tool again with the same arguments: it finds the first request and does not repeat the action. " +
+			"Never change the words of the input to get around a lost answer. Read state, known, repeating and next in the result; pending and unknown are no errors." +
+			unchecked + " Names and values in the input schema are the publisher's. " + marked(p.Action.Description, 600),
+	}
+	return t
+}
+
+// freeName is a name for the reserved member that the input has no use for.
+func freeName(schema strictjson.Value) string {
+	properties, _ := schema.Member("properties")
+	name := reservedName
+	for {
+		if _, taken := properties.Member(name); !taken {
+			return name
+		}
+		name += "_"
+	}
+}
+
+// evidenceMembers are the members of the input that the evidence needs.
+func evidenceMembers(p *agentic.Plan) []string {
+	var names []string
+	for _, pair := range p.Action.Evidence.InputBindings {
+		token, _, _ := strings.Cut(strings.TrimPrefix(pair.InputPointer, "/"), "/")
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		if !slices.Contains(names, token) {
+			names = append(names, token)
+		}
+	}
+	return names
+}
+
+// inputSchema is the schema of an action's arguments as a model sees it. Without
+// whole it is a general one, and says less than is checked.
+func inputSchema(schema strictjson.Value, p *agentic.Plan, reserved string) (out []byte, whole bool) {
+	evidence := evidenceMembers(p)
+	if schema.Kind() == strictjson.Object {
+		if b, err := mergedSchema(schema, evidence, reserved); err == nil {
+			return b, true
+		}
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"type":"object","properties":{`)
+	required := []string{}
+	for _, name := range evidence {
+		if plain(name) {
+			b.Write(strictjson.Quote(name))
+			b.WriteString(`:{},`)
+			required = append(required, name)
+		}
+	}
+	b.Write(strictjson.Quote(reserved))
+	b.WriteString(`:` + reservedSchema + `}`)
+	writeRequired(&b, required)
+	b.WriteByte('}')
+	return b.Bytes(), schema.Kind() != strictjson.Object
+}
+
+// mergedSchema is the request schema with the reserved member, and with what the
+// evidence needs required.
+func mergedSchema(schema strictjson.Value, evidence []string, reserved string) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(`{"type":"object","properties":{`)
+	properties, _ := schema.Member("properties")
+	for _, m := range properties.Members() {
+		if !plain(m.Name) {
+			return nil, errUnshown
+		}
+		b.Write(strictjson.Quote(m.Name))
+		b.WriteByte(':')
+		if err := show(&b, m.Value); err != nil {
+			return nil, err
+		}
+		b.WriteByte(',')
+	}
+	b.Write(strictjson.Quote(reserved))
+	b.WriteString(`:` + reservedSchema + `}`)
+	required := slices.Clone(evidence)
+	if list, ok := schema.Member("required"); ok {
+		for _, v := range list.Elements() {
+			if name, ok := v.Text(); ok && !slices.Contains(required, name) {
+				required = append(required, name)
+			}
+		}
+	}
+	for _, name := range required {
+		if !plain(name) {
+			return nil, errUnshown
+		}
+	}
+	writeRequired(&b, required)
+	// Keywords about the members as a whole know nothing of the reserved one.
+	err := showMembers(&b, schema, false, "type", "properties", "required", "unevaluatedProperties", "propertyNames", "minProperties", "maxProperties")
+	b.WriteByte('}')
+	if err == nil && b.Len() > maxShownSchema {
+		err = errUnshown
+	}
+	return b.Bytes(), err
+}
+
+func writeRequired(b *bytes.Buffer, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	b.WriteString(`,"required":[`)
+	for i, name := range names {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(strictjson.Quote(name))
+	}
+	b.WriteByte(']')
+}
+
+// fixedTools are the tools beside the actions.
+func (c *Calls) fixedTools() []*tool {
+	names := make([]string, 0, len(c.tools))
+	for _, t := range c.tools {
+		names = append(names, string(strictjson.Quote(t.Name)))
+	}
+	which := `{"type":"string","description":"The name of the tool of an action."`
+	if len(names) > 0 {
+		which += `,"enum":[` + strings.Join(names, ",") + `]`
+	}
+	which += `}`
+	object := func(required, properties string) []byte {
+		return []byte(`{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`)
+	}
+	return []*tool{
+		{do: c.prepare, Tool: Tool{Name: toolPrepare, Title: "Save a request without sending it", Idempotent: !c.cfg.NoSameGuard,
+			Input:  object(`"tool","input"`, `"tool":`+which+`,"input":{"type":"object","description":"The input of the action, as its own tool takes it."}`),
+			Output: resultSchema(),
+			Description: "Checks an action and its input and saves them as a request without sending anything, so that a person can look at what would be sent. " +
+				"The result has the request_id; " + toolSubmit + " sends it."}},
+		{do: c.submit, Tool: Tool{Name: toolSubmit, Title: "Send a prepared request, once", Idempotent: true, Destructive: true, OpenWorld: true,
+			Input:       object(`"request_id"`, `"request_id":`+idSchema+`,"distinct_from":`+distinctSchema),
+			Output:      resultSchema(),
+			Description: "Sends a prepared request, for the only time. Calling it again with the same request_id never sends again; it tells what became of the request."}},
+		{do: c.resume, Tool: Tool{Name: toolResume, Title: "Read what became of a request", ReadOnly: true, Idempotent: true, OpenWorld: true,
+			Input: object(`"request_id"`, `"request_id":`+idSchema), Output: resultSchema(),
+			Description: "Reads at the service what became of a request that was sent before. It never sends the action. Use it for pending, unknown and running requests."}},
+		{do: c.show, Tool: Tool{Name: toolShow, Title: "Show a saved request", ReadOnly: true, Idempotent: true,
+			Input: object(`"request_id"`, `"request_id":`+idSchema), Output: []byte(shownSchema),
+			Description: "Shows everything that is saved of a request: input, exchanges, receipts, and what a person did about it. It talks to no service."}},
+		{do: c.list, Tool: Tool{Name: toolList, Title: "List saved requests", ReadOnly: true, Idempotent: true,
+			Input:       object("", `"open_only":{"type":"boolean","description":"Only requests that are not settled. Default true."},"limit":{"type":"integer","minimum":1,"maximum":100,"description":"Default 20, newest first."}`),
+			Output:      []byte(listSchemaOut),
+			Description: "Lists the saved requests of this principal, newest first. Use it when you do not know whether an action was already done. It talks to no service."}},
+		{do: c.validate, Tool: Tool{Name: toolValidate, Title: "Check an Agentic Action Profile", ReadOnly: true, Idempotent: true,
+			Input:       object(`"profile"`, `"profile":{"type":"string","description":"The profile document, as text."},"openapi":{"type":"string","description":"The OpenAPI 3.1 document that it binds to, as text."}`),
+			Output:      []byte(validationSchema),
+			Description: "Checks a profile, and with openapi also its binding, and says for each problem where it is and how to mend it. For people who write profiles."}},
+		{do: c.spec, Tool: Tool{Name: toolSpec, Title: "Read the draft", ReadOnly: true, Idempotent: true,
+			Input:       object("", `"section":{"type":"string","description":"A section by its number, or profile-schema, receipt-schema or codes. Without it: the list of sections."}`),
+			Output:      []byte(specSchema),
+			Description: "Reads the Agentic Action Profile 0.1, its schemas, or the list of diagnostic codes. For people who write profiles."}},
+	}
+}
