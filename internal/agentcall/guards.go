@@ -64,7 +64,8 @@ func (c *Calls) guards(ctx context.Context, q question) (f finding, err error) {
 	if err != nil {
 		return f, err
 	}
-	if c.cfg.Recent > 0 {
+	quiet := map[string]bool{} // looked at for the same input only
+	if c.cfg.Recent > 0 || c.cfg.Confirm {
 		done := base
 		done.Outcome, done.After, done.Limit = agentic.Succeeded, now.Add(-max(c.cfg.Repeat, c.cfg.Recent)), maxOpen
 		recent, err := c.ledger.List(ctx, done)
@@ -72,8 +73,10 @@ func (c *Calls) guards(ctx context.Context, q question) (f finding, err error) {
 			return f, err
 		}
 		for _, s := range recent {
-			if s.PurgedAt.IsZero() && now.Sub(s.SeenAt) < c.cfg.Recent && !c.isKnown(s.RequestID, q.session) {
-				list = append(list, s)
+			lately := now.Sub(s.SeenAt) < c.cfg.Recent && !c.isKnown(s.RequestID, q.session)
+			// A person is not asked about what the ledger's guard would then refuse.
+			if s.PurgedAt.IsZero() && (lately || c.cfg.Confirm && now.Sub(s.SeenAt) < c.cfg.Repeat) {
+				list, quiet[s.RequestID] = append(list, s), !lately
 			}
 		}
 	}
@@ -92,7 +95,7 @@ func (c *Calls) guards(ctx context.Context, q question) (f finding, err error) {
 			if f.same == nil || f.same.State == client.Prepared {
 				f.same = rec
 			}
-		case named || rec.State == client.Prepared || c.cfg.NoOpenGuard:
+		case named || quiet[s.RequestID] || rec.State == client.Prepared || c.cfg.NoOpenGuard:
 		default:
 			f.inTheWay = append(f.inTheWay, rec)
 		}

@@ -1,0 +1,145 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// HTTPConfig says who may use the server over HTTP.
+type HTTPConfig struct {
+	// Principal says whose bearer token a request has; its error refuses it. Nil is
+	// for loopback only: everybody is Anonymous.
+	Principal func(*http.Request) (string, error)
+	Anonymous string
+
+	TLS     *tls.Certificate // nil is plain HTTP, on loopback only
+	Origins []string         // that pages of a browser may come from; a request without Origin is no browser's
+}
+
+// Limits of HTTP.
+const (
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	sessionTimeout = time.Hour // without any request
+	maxHeader      = 32 << 10
+	stateless      = "2026-07-28" // the first version of the protocol without sessions
+)
+
+// The errors of Serve for a place where it would not be safe.
+var (
+	ErrNeedsTLS    = errors.New("off loopback the server needs a certificate")
+	ErrNeedsTokens = errors.New("off loopback the server needs bearer tokens")
+)
+
+// Serve serves HTTP on a listener until ctx ends, and closes it. What runs then is
+// for Shutdown.
+func (s *Server) Serve(ctx context.Context, l net.Listener, cfg HTTPConfig) error {
+	defer l.Close()
+	if a, ok := l.Addr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
+		switch {
+		case cfg.TLS == nil:
+			return ErrNeedsTLS
+		case cfg.Principal == nil:
+			return ErrNeedsTokens
+		}
+	}
+	server := &http.Server{
+		Handler: s.Handler(cfg), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if cfg.TLS != nil {
+			server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*cfg.TLS}}
+			ended <- server.ServeTLS(l, "", "")
+			return
+		}
+		ended <- server.Serve(l)
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	// Streams of clients last as long as they like; answers of calls get a moment.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := server.Shutdown(bounded); err != nil {
+		_ = server.Close() // what is left are streams
+	}
+	return nil
+}
+
+// Handler serves the protocol at every path. It checks the Host on loopback, the
+// Origin of browsers, and the token, before anything of a message is read.
+func (s *Server) Handler(cfg HTTPConfig) http.Handler {
+	serverOf := func(r *http.Request) *mcp.Server {
+		name := cfg.Anonymous
+		if cfg.Principal != nil {
+			name = auth.TokenInfoFromContext(r.Context()).UserID
+		}
+		p, err := s.of(name)
+		if err != nil {
+			s.cfg.Logger.Error("cannot serve a principal", "error", err)
+			return nil
+		}
+		return p.web
+	}
+	// Clients of older versions keep a session, which belongs to the principal that
+	// opened it; those of newer ones have none.
+	sessions := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxMessage, SessionTimeout: sessionTimeout})
+	single := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, MaxRequestBodyBytes: maxMessage, PropagateRequestCancellation: true})
+	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("MCP-Protocol-Version") >= stateless {
+			single.ServeHTTP(w, r)
+			return
+		}
+		sessions.ServeHTTP(w, r)
+	})
+	if cfg.Principal != nil {
+		h = auth.RequireBearerToken(func(_ context.Context, _ string, r *http.Request) (*auth.TokenInfo, error) {
+			name, err := cfg.Principal(r)
+			if err != nil || name == "" {
+				return nil, auth.ErrInvalidToken
+			}
+			return &auth.TokenInfo{UserID: name}, nil
+		}, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(h)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if origins := r.Header.Values("Origin"); len(origins) > 1 || len(origins) == 1 && !slices.Contains(cfg.Origins, origins[0]) {
+			http.Error(w, "this Origin is not allowed", http.StatusForbidden)
+			return
+		}
+		if cfg.TLS == nil && !loopbackHost(r.Host) {
+			http.Error(w, "this Host is not allowed", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// loopbackHost reports whether a Host names this machine: a page of another name
+// that resolves to it does not.
+func loopbackHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	if ip == nil && len(host) > 2 && host[0] == '[' {
+		ip = net.ParseIP(host[1 : len(host)-1])
+	}
+	return ip != nil && ip.IsLoopback()
+}
