@@ -11,7 +11,7 @@ const module = "github.com/agentic-go/agentic"
 // JSON, and a package that is not here may not exist.
 var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
-	"internal/cli": ". client transport desk conformance internal/deskcmd internal/workcmd internal/conformcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
+	"internal/cli": ". client transport desk conformance internal/deskcmd internal/workcmd internal/conformcmd internal/mcpcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
 		" internal/render internal/advice internal/escape internal/inputschema internal/scenario",
 	"internal/place":        "client desk sqlite postgres fleet internal/advice internal/escape",
 	"internal/demo":         ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
@@ -66,6 +66,7 @@ var arrows = map[string]string{
 
 	"internal/agentcall": ". client desk internal/escape internal/inputschema internal/strictjson",
 	"internal/mcpserver": "internal/agentcall internal/escape internal/strictjson",
+	"internal/mcpcmd":    ". client internal/agentcall internal/mcpserver internal/documents internal/advice internal/escape internal/strictjson internal/ticket",
 
 	"examples/publisher/before": "", // as a publisher was before
 }
@@ -90,7 +91,7 @@ var restricted = map[string]string{
 	"modernc.org/sqlite":                       "sqlite examples/publisher examples/publisher/before",
 	"github.com/jackc/pgx/v5":                  "postgres internal/place internal/ticket internal/pgtest examples/fleet examples/publisher examples/publisher/before fleet internal/pgcheck internal/pgfold internal/pgmigrate",
 	"github.com/pressly/goose/v3":              "sqlite postgres internal/pgmigrate",
-	"github.com/spf13/cobra":                   "internal/cli internal/deskcmd internal/workcmd internal/conformcmd",
+	"github.com/spf13/cobra":                   "internal/cli internal/deskcmd internal/workcmd internal/conformcmd internal/mcpcmd",
 	"github.com/spf13/pflag":                   "internal/cli",
 	"github.com/google/uuid":                   "client internal/demo internal/agentcall",
 	"github.com/google/go-cmp":                 "storetest ledgertest",
@@ -123,7 +124,7 @@ var restricted = map[string]string{
 	"plugin":        "",
 	"expvar":        "",
 	"log":           "internal/cli conformance/clientkit", // to silence net/http
-	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host examples/fleet service examples/publisher examples/publisher/before reconcile internal/telemetry fleet internal/workcmd internal/agentcall internal/mcpserver",
+	"log/slog":      "client transport sqlite postgres internal/place internal/ticket internal/cli internal/demo examples/host examples/fleet service examples/publisher examples/publisher/before reconcile internal/telemetry fleet internal/workcmd internal/agentcall internal/mcpserver internal/mcpcmd",
 	"testing":       "storetest ledgertest internal/pgtest wiretest",
 	"encoding/json": "conformance internal/savedform internal/ticket internal/render internal/demo examples/host service examples/publisher examples/publisher/before internal/telemetry internal/agentcall internal/mcpserver",
 	"encoding/gob":  "",
@@ -134,8 +135,8 @@ var restricted = map[string]string{
 	"io/ioutil":     "",
 	"crypto/rand":   "client internal/pgtest examples/publisher examples/publisher/before wiretest internal/mcpserver",
 	"math/rand":     "client internal/filelock postgres reconcile fleet internal/pgfold conformance",
-	"net":           "transport internal/ticket internal/demo internal/workcmd examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/mcpserver",
-	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/conformcmd internal/mcpserver",
+	"net":           "transport internal/ticket internal/demo internal/workcmd examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/mcpserver internal/mcpcmd",
+	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/conformcmd internal/mcpserver internal/mcpcmd",
 	"net/url":       "*",
 	"net/netip":     "*",
 }

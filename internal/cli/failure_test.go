@@ -154,7 +154,7 @@ func TestOutcomeExit(t *testing.T) {
 
 // Every command explains itself, and every flag with a value can be completed.
 func TestCommandsAreDescribed(t *testing.T) {
-	files := map[string]bool{"openapi": true, "ledger": true, "db": true, "token-file": true, "tls-cert": true, "tls-key": true, "output": true}
+	files := map[string]bool{"openapi": true, "ledger": true, "db": true, "token-file": true, "tokens": true, "config": true, "tls-cert": true, "tls-key": true, "output": true}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {

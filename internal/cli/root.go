@@ -48,7 +48,7 @@ func (a *app) newRoot() *cobra.Command {
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.began = true }
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.newDemo(), a.newServe(), a.newRun(), a.newPrepare(), a.newResume(), a.desk().Requests(), a.newLedger(),
-		a.work().Work(), a.work().Reconcile(), a.conformance().Conformance(), a.newValidate(), a.newReceipt(), a.newAdapter(), a.newVersion())
+		a.work().Work(), a.work().Reconcile(), a.conformance().Conformance(), a.mcp().Command(), a.newValidate(), a.newReceipt(), a.newAdapter(), a.newVersion())
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

@@ -122,7 +122,9 @@ func (p *principal) server(session string) *mcp.Server {
 			Name: t.Name, Title: t.Title, Description: t.Description,
 			InputSchema: json.RawMessage(t.Input), OutputSchema: json.RawMessage(t.Output),
 			Annotations: &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent, DestructiveHint: &destructive, OpenWorldHint: &open},
-		}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return p.call(ctx, r, session) })
+		}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return p.call(ctx, r, session)
+		})
 	}
 	m.AddResource(&mcp.Resource{URI: requestsURI, Name: "requests", Title: "Saved requests", MIMEType: "application/json",
 		Description: "The newest saved requests of this principal, as list_requests gives them."},
