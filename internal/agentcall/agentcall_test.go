@@ -26,7 +26,7 @@ import (
 
 // house is a ticket service, a ledger, and the calls of one principal.
 type house struct {
-	t       *testing.T
+	t       testing.TB
 	origin  string
 	service *ticket.Service
 	ledger  *sqlite.Ledger
@@ -36,7 +36,7 @@ type house struct {
 	hold atomic.Pointer[chan struct{}] // a submission waits for it to be closed
 }
 
-func open(t *testing.T, fault ticket.Fault, change ...func(*agentcall.Config)) *house {
+func open(t testing.TB, fault ticket.Fault, change ...func(*agentcall.Config)) *house {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -52,7 +52,7 @@ type finding struct {
 // (client.Config.DuplicateWindow). Requests with another input are found by
 // listing: two processes that bind different inputs at the same moment do not see
 // each other.
-func (c *Calls) guards(ctx context.Context, q question) (f finding, err error) {
+func (c *Calls) guards(q question) (f finding, err error) {
 	if c.cfg.NoSameGuard && c.cfg.NoOpenGuard {
 		return f, nil
 	}
@@ -60,7 +60,7 @@ func (c *Calls) guards(ctx context.Context, q question) (f finding, err error) {
 	base := client.Filter{Origin: q.tool.plan.Origin, ActionID: q.tool.plan.Action.ID}.In(c.cfg.Engine.Scope)
 	open := base
 	open.Open, open.After, open.Limit = true, now.Add(-openFor), maxOpen
-	list, err := c.ledger.List(ctx, open)
+	list, err := c.find(open)
 	if err != nil {
 		return f, err
 	}
@@ -68,7 +68,7 @@ func (c *Calls) guards(ctx context.Context, q question) (f finding, err error) {
 	if c.cfg.Recent > 0 || c.cfg.Confirm {
 		done := base
 		done.Outcome, done.After, done.Limit = agentic.Succeeded, now.Add(-max(c.cfg.Repeat, c.cfg.Recent)), maxOpen
-		recent, err := c.ledger.List(ctx, done)
+		recent, err := c.find(done)
 		if err != nil {
 			return f, err
 		}
@@ -86,7 +86,7 @@ func (c *Calls) guards(ctx context.Context, q question) (f finding, err error) {
 		if s.RequestID == q.id || named && !s.Open() {
 			continue
 		}
-		rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, s.RequestID)
+		rec, err := c.load(s.RequestID)
 		switch {
 		case err != nil:
 			return f, err
@@ -193,7 +193,7 @@ func (c *Calls) act(ctx context.Context, t *tool, call Call) (*Answer, error) {
 		asked = call.Agreed.RequestID // of this call, when it was made before
 	}
 	if asked != "" {
-		rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, asked)
+		rec, err := c.load(asked)
 		if _, missing := errors.AsType[*client.NotFoundError](err); err != nil && !missing {
 			return c.unsaid(asked, nil, true), nil
 		}
@@ -224,7 +224,7 @@ func (c *Calls) act(ctx context.Context, t *tool, call Call) (*Answer, error) {
 	if newID == "" {
 		newID = uuid.Must(uuid.NewV7()).String()
 	}
-	f, err := c.guards(ctx, question{t, newID, in.Digest(), w.distinct, call.Session})
+	f, err := c.guards(question{t, newID, in.Digest(), w.distinct, call.Session})
 	if err != nil {
 		return nil, c.refused(err)
 	}
@@ -266,7 +266,7 @@ func (c *Calls) send(ctx context.Context, t *tool, requestID string, distinct ma
 			release()
 		}
 	}()
-	rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, requestID)
+	rec, err := c.load(requestID)
 	if err != nil {
 		return nil, c.refused(err)
 	}
@@ -275,7 +275,7 @@ func (c *Calls) send(ctx context.Context, t *tool, requestID string, distinct ma
 		started = true
 		return c.follow(ctx, requestID, false, call)
 	}
-	f, err := c.guards(ctx, question{t, requestID, rec.InputDigest, distinct, call.Session})
+	f, err := c.guards(question{t, requestID, rec.InputDigest, distinct, call.Session})
 	if err != nil {
 		return nil, c.refused(err)
 	}
@@ -300,7 +300,7 @@ func (c *Calls) send(ctx context.Context, t *tool, requestID string, distinct ma
 func (c *Calls) follow(ctx context.Context, requestID string, repeated bool, call Call) (*Answer, error) {
 	r := c.running(requestID)
 	if r == nil {
-		rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, requestID)
+		rec, err := c.load(requestID)
 		if _, missing := errors.AsType[*client.NotFoundError](err); missing {
 			return nil, c.refused(err)
 		}
@@ -334,11 +334,21 @@ func (c *Calls) outcome(ctx context.Context, r *run, repeated bool, call Call) (
 	return c.told(ctx, rec, repeated, call), nil
 }
 
-// load reads a request although the call may have ended.
+// ledgerTime bounds one reading of the ledger.
+const ledgerTime = 10 * time.Second
+
+// load reads a request, and find lists requests. Both do it although the call may
+// have ended: it is quick, and what it came to is told to nobody in vain.
 func (c *Calls) load(requestID string) (*client.Record, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life), ledgerTime)
 	defer cancel()
 	return c.ledger.Load(ctx, c.cfg.Engine.Scope, requestID)
+}
+
+func (c *Calls) find(f client.Filter) ([]client.Summary, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life), ledgerTime)
+	defer cancel()
+	return c.ledger.List(ctx, f)
 }
 
 func keys(m map[string]bool) []string {

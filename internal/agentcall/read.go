@@ -52,7 +52,7 @@ func (c *Calls) prepare(ctx context.Context, _ *tool, call Call) (*Answer, error
 	if err != nil {
 		return nil, err
 	}
-	rec, err := c.client.Prepare(ctx, client.Request{Plan: t.plan, Input: in.Body()})
+	rec, err := c.client.Prepare(context.WithoutCancel(ctx), client.Request{Plan: t.plan, Input: in.Body()})
 	if twice, ok := err.(*client.DuplicateError); ok {
 		return c.follow(ctx, twice.Earlier.RequestID, true, call)
 	}
@@ -72,7 +72,7 @@ func (c *Calls) submit(ctx context.Context, _ *tool, call Call) (*Answer, error)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, requestID)
+	rec, err := c.load(requestID)
 	if _, missing := err.(*client.NotFoundError); err != nil && !missing {
 		return c.unsaid(requestID, nil, true), nil
 	}
@@ -161,12 +161,12 @@ func shown(rec *client.Record, now time.Time) Shown {
 }
 
 // show shows a saved request.
-func (c *Calls) show(ctx context.Context, _ *tool, call Call) (*Answer, error) {
+func (c *Calls) show(_ context.Context, _ *tool, call Call) (*Answer, error) {
 	requestID, _, err := c.oneID(call.Arguments)
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.Show(ctx, requestID)
+	a, err := c.Show(requestID)
 	if err == nil {
 		c.names(requestID)
 	}
@@ -174,11 +174,11 @@ func (c *Calls) show(ctx context.Context, _ *tool, call Call) (*Answer, error) {
 }
 
 // Show gives a saved request of this principal, as show_request does.
-func (c *Calls) Show(ctx context.Context, requestID string) (*Answer, error) {
+func (c *Calls) Show(requestID string) (*Answer, error) {
 	if !client.ValidRequestID(requestID) {
 		return nil, refuse("bad-arguments", "This is not a request ID.")
 	}
-	rec, err := c.ledger.Load(ctx, c.cfg.Engine.Scope, requestID)
+	rec, err := c.load(requestID)
 	if err != nil {
 		return nil, c.refused(err)
 	}
@@ -204,7 +204,7 @@ const listSchemaOut = `{"type":"object","additionalProperties":false,"required":
 	`"state":{"enum":["prepared","attempted"]},"outcome":{"enum":["","succeeded","failed","pending","unknown"]},"settled":{"type":"string"},"open":{"type":"boolean"},"needs_person":{"type":"boolean"},"created_at":{"type":"string"}}}}}}`
 
 // list lists saved requests.
-func (c *Calls) list(ctx context.Context, _ *tool, call Call) (*Answer, error) {
+func (c *Calls) list(_ context.Context, _ *tool, call Call) (*Answer, error) {
 	m, err := arguments(call.Arguments, "open_only", "limit")
 	if err != nil {
 		return nil, err
@@ -225,13 +225,13 @@ func (c *Calls) list(ctx context.Context, _ *tool, call Call) (*Answer, error) {
 			return nil, refuse("bad-arguments", "limit is not a whole number of 1 to 100.")
 		}
 	}
-	return c.List(ctx, openOnly, int(limit))
+	return c.List(openOnly, int(limit))
 }
 
 // List gives the newest requests of this principal, as list_requests does.
-func (c *Calls) List(ctx context.Context, openOnly bool, limit int) (*Answer, error) {
+func (c *Calls) List(openOnly bool, limit int) (*Answer, error) {
 	f := client.Filter{Open: openOnly, Limit: limit + 1}.In(c.cfg.Engine.Scope)
-	list, err := c.ledger.List(ctx, f)
+	list, err := c.find(f)
 	if err != nil {
 		return nil, c.refused(err)
 	}

@@ -239,7 +239,7 @@ func (c *Calls) told(ctx context.Context, rec *client.Record, repeated bool, cal
 	switch {
 	case sum.Outcome == agentic.Succeeded:
 		r.State, r.Known = Succeeded, "It was done, once. What the service keeps was read back, and it has the evidence of this request."
-		r.Repeating = "Do not call again for the same purpose. For another purpose, call the tool with agentic_call.distinct_from naming this request_id."
+		r.Repeating = "Do not call again for the same purpose. For another purpose, call the tool of the action with " + c.reservedOf(rec) + ".distinct_from naming this request_id."
 		if last == nil {
 			r.Known = "It was done, once. Its receipt was removed since (purged)."
 		}
@@ -314,6 +314,14 @@ func (c *Calls) toolOf(rec *client.Record) *tool {
 	return nil
 }
 
+// reservedOf is the member of the action's arguments that is for this package.
+func (c *Calls) reservedOf(rec *client.Record) string {
+	if t := c.toolOf(rec); t != nil {
+		return t.reserved
+	}
+	return reservedName
+}
+
 // goesOn says that an execution goes on without the call.
 func (c *Calls) goesOn(requestID string, repeated bool) *Answer {
 	r := Result{State: Running, RequestID: &requestID, Repeated: repeated,
@@ -370,7 +378,7 @@ func (c *Calls) heldBack(t *tool, f finding, goOn string) *Answer {
 }
 
 // maxShownOpen bounds the requests in one answer.
-const maxShownOpen = 10
+const maxShownOpen = 20
 
 // failed tells of an execution without a receipt: an *Error only if it is certain
 // that this execution, which had the right to send, did not.
