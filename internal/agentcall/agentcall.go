@@ -21,6 +21,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -63,6 +65,12 @@ type Config struct {
 	// NoOpenGuard holds nothing back while a request with another input is open.
 	NoSameGuard, NoOpenGuard bool
 
+	// Turn, if not nil, gives the turn in what a name says to one caller at a time,
+	// over all processes that use the ledger, and waits for it until ctx ends. Without
+	// it two processes that bind different inputs at the same moment do not see each
+	// other.
+	Turn func(ctx context.Context, name ...string) (release func(), err error)
+
 	// Confirm has Call give a *ConfirmError before anything is sent for the first time,
 	// unless Call.Agreed says that a person agreed.
 	Confirm bool
@@ -104,12 +112,14 @@ type Calls struct {
 	byName map[string]*tool
 	gates  map[actionKey]chan struct{} // holds one token each: its owner binds requests of the action
 
-	life context.Context // of the executions; it ends with Shutdown
-	end  context.CancelFunc
-	work sync.WaitGroup
+	life      context.Context // of the executions; it ends with Shutdown
+	end       context.CancelFunc
+	calling   sync.WaitGroup // calls
+	executing sync.WaitGroup // executions
 
 	mu     sync.Mutex
-	closed bool
+	closed bool                 // no more calls
+	ended  bool                 // no more executions
 	runs   map[string]*run      // what executes now, by request ID
 	known  map[string]time.Time // IDs that the agent has named, and when
 	read   map[string]reading   // by request ID: who has read its success
@@ -240,10 +250,14 @@ func refuse(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...) + nothingSent}
 }
 
-// Call carries out one tool call. The error is an *Error, a *ConfirmError, or, when
-// ctx ended before anything was bound, that of ctx. Whatever may have been sent is
-// told in the Answer.
-func (c *Calls) Call(ctx context.Context, call Call) (*Answer, error) {
+// ErrFault says that this program failed in the middle of a call, and that nobody
+// knows what it came to.
+var ErrFault = errors.New("this server failed in the middle of the call, and it is not known whether anything was sent: make the same call again, which finds the first request; do not change its words")
+
+// Call carries out one tool call. The error is an *Error, a *ConfirmError, ErrFault, or,
+// when ctx ended before anything was bound, that of ctx. Whatever may have been sent
+// is told in the Answer.
+func (c *Calls) Call(ctx context.Context, call Call) (_ *Answer, err error) {
 	t := c.byName[call.Tool]
 	if t == nil {
 		return nil, refuse("no-such-tool", "There is no such tool, or it is not allowed to this principal.")
@@ -251,7 +265,8 @@ func (c *Calls) Call(ctx context.Context, call Call) (*Answer, error) {
 	if !c.enter() {
 		return nil, refuse("shutting-down", "The server is shutting down.")
 	}
-	defer c.work.Done()
+	defer c.calling.Done()
+	defer c.recovered("a call", &err)
 	call.began = time.Now()
 	return t.do(ctx, t, call)
 }
@@ -262,23 +277,49 @@ func (c *Calls) enter() bool {
 	if c.closed {
 		return false
 	}
-	c.work.Add(1)
+	c.calling.Add(1)
 	return true
 }
 
+// recovered makes ErrFault of a panic, which must not end the server of others. What
+// the panic says may hold an input, so only its type and the stack are logged.
+func (c *Calls) recovered(where string, err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	what := fmt.Sprintf("%T", p)
+	if e, ok := p.(runtime.Error); ok {
+		what = e.Error()
+	}
+	c.cfg.Engine.Logger.Error("a fault of this program in "+where, "panic", what, "stack", string(debug.Stack()))
+	*err = ErrFault
+}
+
+// lastWords is how long Shutdown waits for calls whose executions have ended. A client
+// that does not read must not keep it.
+const lastWords = 2 * time.Second
+
 // Shutdown takes no more calls and waits for what runs until ctx ends. What runs
 // then is interrupted: it is in the ledger and can be resumed. It returns when
-// nothing runs any more.
+// nothing is executed any more.
 func (c *Calls) Shutdown(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	done := make(chan struct{})
-	go func() { c.work.Wait(); close(done) }()
+	go func() { c.calling.Wait(); c.executing.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-ctx.Done():
 	}
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
 	c.end()
-	<-done
+	c.executing.Wait()
+	select {
+	case <-done:
+	case <-time.After(lastWords):
+	}
 }

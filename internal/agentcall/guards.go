@@ -3,6 +3,7 @@ package agentcall
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +15,12 @@ import (
 
 // Bounds of what the guards look at.
 const (
-	openFor = 8 * 24 * time.Hour // longer than any tracking window
+	openFor = 8 * 24 * time.Hour // longer than any tracking window; what is older waits for a person
 	maxOpen = maxNamed + 1       // so that what cannot all be named shows
+
+	// maxRemembered bounds the IDs that are remembered of an agent. What is forgotten
+	// holds another input back until it is named again.
+	maxRemembered = 10_000
 
 	// promptly is how soon an answer has to be there to be sure that the client has
 	// not stopped waiting for it without a word.
@@ -50,8 +55,7 @@ type finding struct {
 //
 // The ledger's own guard finds the same input again, atomically and over all hosts
 // (client.Config.DuplicateWindow). Requests with another input are found by
-// listing: two processes that bind different inputs at the same moment do not see
-// each other.
+// listing, which is enough while nobody else may bind one (Config.Turn).
 func (c *Calls) guards(q question) (f finding, err error) {
 	if c.cfg.NoSameGuard && c.cfg.NoOpenGuard {
 		return f, nil
@@ -60,14 +64,17 @@ func (c *Calls) guards(q question) (f finding, err error) {
 	base := client.Filter{Origin: q.tool.plan.Origin, ActionID: q.tool.plan.Action.ID}.In(c.cfg.Engine.Scope)
 	open := base
 	open.Open, open.After, open.Limit = true, now.Add(-openFor), maxOpen
+	open.Order = client.UrgentFirst // so that prepared ones, however many, hide none that was attempted
 	list, err := c.find(open)
 	if err != nil {
 		return f, err
 	}
+	slices.SortStableFunc(list, func(a, b client.Summary) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	quiet := map[string]bool{} // looked at for the same input only
 	if c.cfg.Recent > 0 || c.cfg.Confirm {
 		done := base
-		done.Outcome, done.After, done.Limit = agentic.Succeeded, now.Add(-max(c.cfg.Repeat, c.cfg.Recent)), maxOpen
+		// What was made long ago may have succeeded just now.
+		done.Outcome, done.After, done.Limit = agentic.Succeeded, now.Add(-max(openFor, c.cfg.Repeat, c.cfg.Recent)), maxOpen
 		recent, err := c.find(done)
 		if err != nil {
 			return f, err
@@ -123,6 +130,9 @@ func (c *Calls) names(requestIDs ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget(now)
+	if len(c.known)+len(requestIDs) > maxRemembered {
+		clear(c.known)
+	}
 	for _, id := range requestIDs {
 		c.known[id] = now
 	}
@@ -137,6 +147,9 @@ func (c *Calls) hasRead(ctx context.Context, call Call, requestID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget(now)
+	if len(c.read) >= maxRemembered {
+		clear(c.read)
+	}
 	c.read[requestID] = reading{call.Session, now}
 }
 
@@ -167,15 +180,38 @@ func (c *Calls) forget(now time.Time) {
 }
 
 // gate takes the right to bind requests of an action, so that two calls of one agent
-// at the same moment see each other. release may be called more than once.
-func (c *Calls) gate(ctx context.Context, t *tool) (release func(), err error) {
+// at the same moment see each other, in this process and by Config.Turn in all. It
+// waits as long as the call may. release may be called more than once.
+func (c *Calls) gate(ctx context.Context, t *tool, call Call) (release func(), err error) {
+	within, cancel := context.WithTimeout(ctx, c.cfg.AnswerWithin-time.Since(call.began))
+	defer cancel()
+	busy := func() error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return refuse("busy", "Another call of this action is still waiting for the ledger of this server. Call again later with the same arguments.")
+	}
 	g := c.gates[t.key()]
 	select {
 	case g <- struct{}{}:
-		return sync.OnceFunc(func() { <-g }), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case <-within.Done():
+		return nil, busy()
 	}
+	if c.cfg.Turn == nil {
+		return sync.OnceFunc(func() { <-g }), nil
+	}
+	scope, key := c.cfg.Engine.Scope, t.key()
+	give, err := c.cfg.Turn(within, scope.Principal, scope.Environment, key.origin, key.action)
+	switch {
+	case err == nil:
+		return sync.OnceFunc(func() { give(); <-g }), nil
+	case within.Err() != nil:
+		err = busy()
+	default:
+		err = c.refused(err)
+	}
+	<-g
+	return nil, err
 }
 
 // act is the tool of an action.
@@ -210,7 +246,7 @@ func (c *Calls) act(ctx context.Context, t *tool, call Call) (*Answer, error) {
 			return c.follow(ctx, asked, w.requestID != "", call)
 		}
 	}
-	release, err := c.gate(ctx, t)
+	release, err := c.gate(ctx, t, call)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +292,7 @@ func (c *Calls) act(ctx context.Context, t *tool, call Call) (*Answer, error) {
 
 // send sends a prepared request, for the only time.
 func (c *Calls) send(ctx context.Context, t *tool, requestID string, distinct map[string]bool, call Call) (*Answer, error) {
-	release, err := c.gate(ctx, t)
+	release, err := c.gate(ctx, t, call)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // run is one execution, which belongs to no call: those that wait for it may go.
 type run struct {
 	id    string
-	sends bool // it has the right to send, unless that was used before
+	sends bool // it alone may send; it is final when done is closed
 	done  chan struct{}
 	res   client.Result // set before done is closed
 	err   error
@@ -35,12 +35,19 @@ func (c *Calls) start(id string, sends bool, release func(), execute func(contex
 		return r
 	}
 	r := &run{id: id, sends: sends, done: make(chan struct{}), begin: sync.OnceFunc(release), watchers: map[chan Progress]bool{}}
+	if c.ended {
+		c.mu.Unlock()
+		release()
+		r.err = &client.InterruptedError{RequestID: id, Err: context.Canceled}
+		close(r.done)
+		return r
+	}
 	c.runs[id] = r
-	c.work.Add(1) // the call that starts it is counted, so this is not the first
+	c.executing.Add(1)
 	c.mu.Unlock()
 	go func() {
-		defer c.work.Done()
-		res, err := execute(c.life)
+		defer c.executing.Done()
+		res, err := c.shielded(id, execute)
 		c.mu.Lock()
 		r.res, r.err = res, err
 		delete(c.runs, id)
@@ -49,6 +56,17 @@ func (c *Calls) start(id string, sends bool, release func(), execute func(contex
 		close(r.done)
 	}()
 	return r
+}
+
+// shielded executes a request. After a panic it may have been sent.
+func (c *Calls) shielded(id string, execute func(context.Context) (client.Result, error)) (res client.Result, err error) {
+	defer func() {
+		if err == ErrFault {
+			res = client.Result{RequestID: id, Sent: true}
+		}
+	}()
+	defer c.recovered("the execution of request "+id, &err)
+	return execute(c.life)
 }
 
 // running is the execution of a request in this process, or nil.
@@ -137,7 +155,8 @@ func (c *Calls) observe(e client.Event) {
 	if r == nil {
 		return
 	}
-	if _, ok := e.(client.Saved); ok {
+	if saved, ok := e.(client.Saved); ok {
+		r.sends = r.sends && saved.MaySubmit // another process may have had the right
 		r.begin()
 	}
 	r.step(p)
