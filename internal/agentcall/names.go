@@ -61,7 +61,7 @@ func toolNames(plans []*agentic.Plan) []string {
 }
 
 // hostName is host and port of an origin in the letters of a tool name, at most half
-// of one.
+// of one. It begins with a letter, as some hosts want it.
 func hostName(origin string) string {
 	host := origin
 	if u, err := url.Parse(origin); err == nil {
@@ -74,7 +74,11 @@ func hostName(origin string) string {
 		}
 		return '_'
 	}, host)
-	return cut(strings.Trim(legal, "_"), maxToolName/2)
+	legal = strings.Trim(legal, "_-")
+	if legal == "" || legal[0] <= '9' { // a digit
+		legal = "at_" + legal
+	}
+	return cut(legal, maxToolName/2)
 }
 
 // cut is for ASCII.

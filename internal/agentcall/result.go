@@ -88,14 +88,14 @@ var resultSchema = sync.OnceValue(func() []byte {
 	text := `{"type":"string"}`
 	return []byte(`{"type":"object","additionalProperties":false,` +
 		`"required":["state","request_id","action_id","origin","repeated","settled","known","repeating","next","needs_person","receipt","would_send","open_requests","about_texts"],"properties":{` +
-		`"state":{"enum":["succeeded","failed","pending","unknown","running","prepared","held_back"],"description":"succeeded: verified. failed: the service says that it did not complete. pending, unknown, running: it may have been sent, do not repeat it. prepared: saved, not sent. held_back: nothing was saved or sent."},` +
-		`"request_id":{"type":["string","null"],"description":"The name of the request in all other tools."},` +
+		`"state":{"type":"string","enum":["succeeded","failed","pending","unknown","running","prepared","held_back"],"description":"succeeded: verified. failed: the service says that it did not complete. pending, unknown, running: it may have been sent, do not repeat it. prepared: saved, not sent. held_back: nothing was saved or sent."},` +
+		`"request_id":{"anyOf":[{"type":"string"},{"type":"null"}],"description":"The name of the request in all other tools."},` +
 		`"action_id":` + text + `,"origin":` + text + `,` +
 		`"repeated":{"type":"boolean","description":"This is the result of an earlier call, which was not repeated."},` +
 		`"settled":{"type":"string","description":"What a person decided about the request, or empty."},` +
 		`"known":{"type":"string","description":"What is known."},` +
 		`"repeating":{"type":"string","description":"Whether a repeat would be wrong, and when a new request is right."},` +
-		`"next":{"type":["object","null"],"additionalProperties":false,"required":["tool","arguments","not_before_seconds"],"properties":{"tool":` + text + `,"arguments":{"type":"object","additionalProperties":` + text + `},"not_before_seconds":{"type":"integer","minimum":0}},"description":"The call that is right now, and when. Null: none is."},` +
+		`"next":{"anyOf":[{"type":"null"},{"type":"object","additionalProperties":false,"required":["tool","arguments","not_before_seconds"],"properties":{"tool":` + text + `,"arguments":{"type":"object","additionalProperties":` + text + `},"not_before_seconds":{"type":"integer","minimum":0}}}],"description":"The call that is right now, and when. Null: none is."},` +
 		`"needs_person":{"type":"boolean","description":"Only a person can settle it."},` +
 		`"receipt":{"anyOf":[{"type":"null"},` + string(receiptSchema()) + `]},` +
 		`"would_send":{"anyOf":[{"type":"null"},{"type":"object","additionalProperties":false,"required":["method","url","input_text"],"properties":{"method":` + text + `,"url":` + text + `,"input_text":` + text + `}}]},` +
@@ -105,7 +105,7 @@ var resultSchema = sync.OnceValue(func() []byte {
 })
 
 // receiptSchema is the schema of section 7 without references and names, so that it
-// can stand inside of another.
+// can stand inside of another, and without what escaped texts need not keep.
 var receiptSchema = sync.OnceValue(func() []byte {
 	doc, err := strictjson.Parse([]byte(agentic.ReceiptSchema()))
 	if err != nil {
@@ -131,7 +131,15 @@ var receiptSchema = sync.OnceValue(func() []byte {
 	if err != nil {
 		panic(err)
 	}
-	return out
+	whole, err := strictjson.Parse(out)
+	if err != nil {
+		panic(err)
+	}
+	s := shower{loose: true} // an answer has its texts escaped
+	if err := s.schema(whole); err != nil {
+		panic(err)
+	}
+	return s.Bytes()
 })
 
 // answer writes a structured answer. Every text in it is escaped and bounded here,

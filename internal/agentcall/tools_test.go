@@ -40,7 +40,7 @@ func toolsOf(t *testing.T, plans ...*agentic.Plan) []agentcall.Tool {
 }
 
 func TestNames(t *testing.T) {
-	legal := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	legal := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 	id := func(s string) *strings.Replacer { return strings.NewReplacer(`"create-ticket"`, `"`+s+`"`) }
 	long := strings.Repeat("a", 64)
 	tools := toolsOf(t,
@@ -48,6 +48,7 @@ func TestNames(t *testing.T) {
 		plan(t, "https://c.example", id("list_requests"), nil), plan(t, "https://d.example", id("alone"), nil),
 		plan(t, "https://e.example", id(long), nil), plan(t, "https://e.example:1", id(long), nil),
 		plan(t, "https://xn--caf-dma.example", id("Alone2"), nil), plan(t, "https://f.example", id("alone2"), nil),
+		plan(t, "https://192.0.2.7", nil, nil),
 	)
 	seen, names := map[string]bool{}, []string{}
 	for _, tool := range tools {
