@@ -37,7 +37,7 @@ var confirmSchema = json.RawMessage(`{"type":"object","properties":{"send":{"typ
 // ask asks the person by way of the client. A client that cannot is refused.
 func (p *principal) ask(r *mcp.CallToolRequest, q *agentcall.Question) *mcp.CallToolResult {
 	can := r.ClientCapabilities()
-	if can == nil || can.Elicitation == nil {
+	if can == nil || can.Elicitation == nil || can.Elicitation.Form == nil && can.Elicitation.URL != nil {
 		return failure("A person has to agree before this is sent, and this client has no way to ask one (elicitation). Nothing was sent by this call. Tell the user.")
 	}
 	s := state{p.name, q.Tool, q.RequestID, q.Origin, q.ActionID, q.InputDigest, time.Now().Add(askFor).Unix()}

@@ -1,9 +1,11 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -22,7 +24,12 @@ type HTTPConfig struct {
 
 	TLS     *tls.Certificate // nil is plain HTTP, on loopback only
 	Origins []string         // that pages of a browser may come from; a request without Origin is no browser's
+
+	BodyTimeout time.Duration // how long a message may take to arrive; zero is DefaultBodyTimeout
 }
+
+// DefaultBodyTimeout is that of an HTTPConfig.
+const DefaultBodyTimeout = 30 * time.Second
 
 // Limits of HTTP.
 const (
@@ -81,6 +88,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cfg HTTPConfig) erro
 // Handler serves the protocol at every path. It checks the Host on loopback, the
 // Origin of browsers, and the token, before anything of a message is read.
 func (s *Server) Handler(cfg HTTPConfig) http.Handler {
+	patience := cfg.BodyTimeout
+	if patience <= 0 {
+		patience = DefaultBodyTimeout
+	}
 	serverOf := func(r *http.Request) *mcp.Server {
 		name := cfg.Anonymous
 		if cfg.Principal != nil {
@@ -98,6 +109,9 @@ func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 	sessions := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxMessage, SessionTimeout: sessionTimeout})
 	single := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, MaxRequestBodyBytes: maxMessage, PropagateRequestCancellation: true})
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !wholeBody(w, r) {
+			return
+		}
 		if r.Header.Get("MCP-Protocol-Version") >= stateless {
 			single.ServeHTTP(w, r)
 			return
@@ -124,8 +138,52 @@ func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 			http.Error(w, "this Host is not allowed", http.StatusForbidden)
 			return
 		}
+		if page := r.Header.Get("Origin"); page != "" && shared(w, r, page) {
+			return
+		}
+		if r.Method == http.MethodPost { // also of a body that nobody reads
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
+		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// shared tells a browser that a page of an allowed origin may read the answer. It
+// reports whether this was all the browser asked for.
+func shared(w http.ResponseWriter, r *http.Request, page string) bool {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", page)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// wholeBody reads the message of a POST before anything is done with it, so that a
+// slow client holds nothing but its connection, and not for long. It reports false
+// when it has answered.
+func wholeBody(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodPost {
+		return true
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		http.Error(w, "the message is larger than 1 MiB", http.StatusRequestEntityTooLarge)
+		return false
+	}
+	if err != nil {
+		http.Error(w, "the message could not be read", http.StatusBadRequest)
+		return false
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	return true
 }
 
 // loopbackHost reports whether a Host names this machine: a page of another name
@@ -138,7 +196,7 @@ func loopbackHost(host string) bool {
 		return true
 	}
 	ip := net.ParseIP(host)
-	if ip == nil && len(host) > 2 && host[0] == '[' {
+	if ip == nil && len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
 		ip = net.ParseIP(host[1 : len(host)-1])
 	}
 	return ip != nil && ip.IsLoopback()

@@ -198,6 +198,74 @@ func TestRefusedOverHTTP(t *testing.T) {
 	h.posts(0)
 }
 
+// TestBrowser: a page of an allowed origin may ask before it has a token, and read the
+// answer; other pages may not.
+func TestBrowser(t *testing.T) {
+	h := open(t, ticket.Normal, nil)
+	url := h.serve(mcpserver.HTTPConfig{Principal: tokens, Origins: []string{"https://app.example"}})
+	for _, c := range []struct {
+		method, origin string
+		status         int
+		allowed        string
+	}{
+		{http.MethodOptions, "https://app.example", 204, "https://app.example"},
+		{http.MethodPost, "https://app.example", 401, "https://app.example"},
+		{http.MethodOptions, "https://evil.example", 403, ""},
+		{http.MethodOptions, "", 401, ""},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, url, strings.NewReader(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		r.Header.Set("Access-Control-Request-Method", "POST")
+		r.Header.Set("Access-Control-Request-Headers", "authorization,mcp-session-id")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if got := res.Header.Get("Access-Control-Allow-Origin"); res.StatusCode != c.status || got != c.allowed {
+			t.Errorf("%s of %q: HTTP status %d and the allowed origin %q", c.method, c.origin, res.StatusCode, got)
+		}
+		if c.status == 204 && res.Header.Get("Access-Control-Allow-Headers") != "authorization,mcp-session-id" {
+			t.Errorf("got %v", res.Header)
+		}
+	}
+}
+
+// TestSlowBody: a message that does not arrive holds nothing for long, with a token
+// and without, and a call may last longer than its message.
+func TestSlowBody(t *testing.T) {
+	h := open(t, ticket.Normal, nil)
+	const patience = 300 * time.Millisecond
+	url := h.serve(mcpserver.HTTPConfig{Principal: tokens, BodyTimeout: patience})
+	for _, name := range []string{"ada", ""} {
+		c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token-of-"+name+"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 40") {
+			t.Errorf("%q: got %q, %v", name, all, err)
+		}
+	}
+	gate := make(chan struct{})
+	h.hold.Store(&gate)
+	time.AfterFunc(2*patience, func() { close(gate) })
+	for _, version := range []string{"2025-06-18", "2026-07-28"} {
+		if a, res := call(t, h.web(url, "ada", version), act, map[string]any{"subject": "one"}); a.State != "succeeded" {
+			t.Errorf("%s: got %+v %s", version, a, text(res))
+		}
+	}
+}
+
 // TestOffLoopback: without TLS and tokens nothing is served to others.
 func TestOffLoopback(t *testing.T) {
 	h := open(t, ticket.Normal, nil)

@@ -32,6 +32,7 @@ type house struct {
 	service *ticket.Service
 	server  *mcpserver.Server
 	hold    atomic.Pointer[chan struct{}] // a submission waits for it to be closed
+	posted  chan struct{}                 // one waits
 }
 
 func open(t *testing.T, fault ticket.Fault, change func(*agentcall.Config)) *house {
@@ -40,7 +41,7 @@ func open(t *testing.T, fault ticket.Fault, change func(*agentcall.Config)) *hou
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t}
+	h := &house{t: t, posted: make(chan struct{}, 1)}
 	origin := "http://" + l.Addr().String()
 	if h.service, err = ticket.Open(t.Context(), ticket.Config{Origin: origin, Fault: fault}); err != nil {
 		t.Fatal(err)
@@ -48,6 +49,10 @@ func open(t *testing.T, fault ticket.Fault, change func(*agentcall.Config)) *hou
 	inner := h.service.Handler()
 	web := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := h.hold.Load(); c != nil && r.Method == http.MethodPost {
+			select {
+			case h.posted <- struct{}{}:
+			default:
+			}
 			<-*c
 		}
 		inner.ServeHTTP(w, r)
@@ -298,8 +303,9 @@ func TestGivenUp(t *testing.T) {
 	}
 	gate := make(chan struct{})
 	h.hold.Store(&gate)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() { <-h.posted; cancel() }()
 	_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: act, Arguments: map[string]any{"subject": "two"}})
 	if err == nil {
 		t.Error("the call did not end")
@@ -350,14 +356,21 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestNobodyToAsk: a client without a way to ask gets a refusal.
+// TestNobodyToAsk: a client without a way to ask, or with none that shows a form,
+// gets a refusal.
 func TestNobodyToAsk(t *testing.T) {
+	onlyURL := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}},
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"send": true}}, nil
+		}}
 	for _, version := range []string{"2025-06-18", "2026-07-28"} {
-		h := open(t, ticket.Normal, func(c *agentcall.Config) { c.Confirm = true })
-		s := h.pipeAt(version, nil)
-		if _, res := call(t, s, act, map[string]any{"subject": "one"}); !res.IsError || !strings.Contains(text(res), "no way to ask") {
-			t.Errorf("%s: got %s", version, text(res))
+		for name, o := range map[string]*mcp.ClientOptions{"none": nil, "URL": onlyURL} {
+			h := open(t, ticket.Normal, func(c *agentcall.Config) { c.Confirm = true })
+			s := h.pipeAt(version, o)
+			if _, res := call(t, s, act, map[string]any{"subject": "one"}); !res.IsError || !strings.Contains(text(res), "no way to ask") {
+				t.Errorf("%s, %s: got %s", version, name, text(res))
+			}
+			h.posts(0)
 		}
-		h.posts(0)
 	}
 }
