@@ -451,6 +451,7 @@ func TestRefused(t *testing.T) {
 		{act, `{"subject":"a","agentic_call":{"distinct_from":"x"}}`, "bad-arguments"},
 		{"prepare_request", `{"tool":"list_requests","input":{}}`, "no-such-tool"},
 		{"prepare_request", `{"tool":"create-ticket","input":{"subject":2}}`, "bad-input"},
+		{"prepare_request", `{"tool":"create-ticket","input":{"subject":"a","agentic_call":{}}}`, "bad-input"},
 		{"submit_request", `{"request_id":"no-such-request"}`, "not-found"},
 		{"resume_request", `{"request_id":"no-such-request"}`, "not-found"},
 		{"show_request", `{}`, "bad-arguments"},

@@ -1,6 +1,7 @@
 package agentcall_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -223,4 +224,58 @@ func TestStuckClient(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("Shutdown waits for a client that does not read")
 	}
+}
+
+// TestPages: every request can be reached by listing.
+func TestPages(t *testing.T) {
+	h := open(t, ticket.Normal)
+	for i := range 5 {
+		h.must("prepare_request", fmt.Sprintf(`{"tool":"create-ticket","input":{"subject":"%d"}}`, i))
+	}
+	seen, before := map[string]bool{}, ""
+	for more := true; more; {
+		page := h.must("list_requests", `{"limit":2`+before+`}`)
+		more = page.is("more")
+		requests, _ := page.Member("requests")
+		for _, r := range requests.Elements() {
+			seen[told{Value: r}.id()] = true
+			before = `,"before":"` + told{Value: r}.str("created_at") + `"`
+		}
+		if requests.Len() == 0 {
+			break
+		}
+	}
+	if len(seen) != 5 {
+		t.Errorf("saw %d requests, want 5", len(seen))
+	}
+	_, err := h.call(h.calls, agentcall.Call{Tool: "list_requests", Arguments: []byte(`{"before":"yesterday"}`)})
+	refusal(t, err, "bad-arguments")
+}
+
+// TestPreparedByOtherDocuments: what a person is shown of a prepared request is what
+// its own documents say, also when the server has newer ones.
+func TestPreparedByOtherDocuments(t *testing.T) {
+	h := open(t, ticket.Normal)
+	p := h.must("prepare_request", `{"tool":"create-ticket","input":{"subject":"one"}}`)
+	newer := bytes.ReplaceAll(ticket.OpenAPI(h.origin), []byte(`"/tickets"`), []byte(`"/v2/tickets"`))
+	plan, err := agentic.Load(ticket.Profile(h.origin), newer, "", agentic.Options{AllowLoopback: true})
+	if err != nil || plan.SubmitURL() != h.origin+"/v2/tickets" {
+		t.Fatal(plan.SubmitURL(), err)
+	}
+	h.config.Plans, h.config.Confirm = []*agentic.Plan{plan}, true
+	c := h.begin()
+	_, err = h.call(c, agentcall.Call{Tool: "submit_request", Arguments: []byte(`{"request_id":"` + p.id() + `"}`)})
+	ask, ok := errors.AsType[*agentcall.ConfirmError](err)
+	if !ok || ask.Question.URL != h.origin+"/tickets" {
+		t.Errorf("got %v, %+v", err, ask)
+	}
+	again, err := h.call(c, agentcall.Call{Tool: "prepare_request", Arguments: []byte(`{"tool":"create-ticket","input":{"subject":"one"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	would, _ := again.Member("would_send")
+	if got := (told{Value: would}).str("url"); got != h.origin+"/tickets" {
+		t.Errorf("would_send.url is %s", got)
+	}
+	h.state(ticket.State{})
 }

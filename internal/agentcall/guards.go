@@ -321,7 +321,7 @@ func (c *Calls) send(ctx context.Context, t *tool, requestID string, distinct ma
 	if len(f.inTheWay) > 0 {
 		return c.heldBack(t, f, submitWords), nil
 	}
-	q := Question{Tool: toolSubmit, RequestID: requestID, Origin: rec.Origin, ActionID: rec.ActionID, URL: t.plan.SubmitURL(), Input: rec.Input, InputDigest: rec.InputDigest}
+	q := Question{Tool: toolSubmit, RequestID: requestID, Origin: rec.Origin, ActionID: rec.ActionID, URL: c.submitURL(rec), Input: rec.Input, InputDigest: rec.InputDigest}
 	if c.cfg.Confirm && !q.agreed(call.Agreed) {
 		return nil, &ConfirmError{Question: q}
 	}

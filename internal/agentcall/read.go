@@ -48,6 +48,9 @@ func (c *Calls) prepare(ctx context.Context, _ *tool, call Call) (*Answer, error
 	if m["input"].Kind() != strictjson.Object {
 		return nil, refuse("bad-input", "input is not a JSON object.")
 	}
+	if _, said := m["input"].Member(t.reserved); said {
+		return nil, refuse("bad-input", "input has the member %s, which would be sent to the service. Leave it out; %s takes distinct_from.", t.reserved, toolSubmit)
+	}
 	in, err := t.check(m["input"].Compact())
 	if err != nil {
 		return nil, err
@@ -205,7 +208,7 @@ const listSchemaOut = `{"type":"object","additionalProperties":false,"required":
 
 // list lists saved requests.
 func (c *Calls) list(_ context.Context, _ *tool, call Call) (*Answer, error) {
-	m, err := arguments(call.Arguments, "open_only", "limit")
+	m, err := arguments(call.Arguments, "open_only", "limit", "before")
 	if err != nil {
 		return nil, err
 	}
@@ -225,12 +228,20 @@ func (c *Calls) list(_ context.Context, _ *tool, call Call) (*Answer, error) {
 			return nil, refuse("bad-arguments", "limit is not a whole number of 1 to 100.")
 		}
 	}
-	return c.List(openOnly, int(limit))
+	var before time.Time
+	if v, ok := m["before"]; ok {
+		text, _ := v.Text()
+		if before, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return nil, refuse("bad-arguments", "before is not the created_at of an earlier answer.")
+		}
+	}
+	return c.List(openOnly, int(limit), before)
 }
 
-// List gives the newest requests of this principal, as list_requests does.
-func (c *Calls) List(openOnly bool, limit int) (*Answer, error) {
-	f := client.Filter{Open: openOnly, Limit: limit + 1}.In(c.cfg.Engine.Scope)
+// List gives the newest requests of this principal, as list_requests does; with before
+// only those made before it.
+func (c *Calls) List(openOnly bool, limit int, before time.Time) (*Answer, error) {
+	f := client.Filter{Open: openOnly, Limit: limit + 1, Before: before}.In(c.cfg.Engine.Scope)
 	list, err := c.find(f)
 	if err != nil {
 		return nil, c.refused(err)

@@ -303,13 +303,22 @@ func untilCheck(rec *client.Record, now time.Time) time.Duration {
 	return min(at.Sub(now), time.Hour)
 }
 
-// sending is what a prepared request would send, when this server knows its action.
+// sending is what a prepared request would send.
 func (c *Calls) sending(rec *client.Record) *Sending {
-	s := &Sending{Method: "POST", InputText: string(rec.Input)}
-	if t := c.toolOf(rec); t != nil {
-		s.URL = t.plan.SubmitURL()
+	return &Sending{Method: "POST", URL: c.submitURL(rec), InputText: string(rec.Input)}
+}
+
+// submitURL is where a saved request is sent to: by its own documents, which need not
+// be those that the server has now. It is empty when they cannot be read.
+func (c *Calls) submitURL(rec *client.Record) string {
+	if t := c.toolOf(rec); t != nil && t.plan.Profile.Digest() == rec.Profile.Digest && t.plan.OpenAPI.Digest() == rec.OpenAPI.Digest {
+		return t.plan.SubmitURL()
 	}
-	return s
+	p, err := agentic.Load(rec.Profile.Body, rec.OpenAPI.Body, rec.ActionID, agentic.Options{AllowLoopback: true})
+	if err != nil {
+		return ""
+	}
+	return p.SubmitURL()
 }
 
 // toolOf is the tool of a saved request's action, or nil.

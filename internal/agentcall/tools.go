@@ -129,7 +129,7 @@ func (c *Calls) fixedTools() []*tool {
 	}
 	return []*tool{
 		{do: c.prepare, Tool: Tool{Name: toolPrepare, Title: "Save a request without sending it", Idempotent: !c.cfg.NoSameGuard,
-			Input:  object(`"tool","input"`, `"tool":`+which+`,"input":{"type":"object","description":"The input of the action, as its own tool takes it."}`),
+			Input:  object(`"tool","input"`, `"tool":`+which+`,"input":{"type":"object","description":"The input of the action, as its own tool takes it, with nothing but what is for the service."}`),
 			Output: resultSchema(),
 			Description: "Checks an action and its input and saves them as a request without sending anything, so that a person can look at what would be sent. " +
 				"The result has the request_id; " + toolSubmit + " sends it."}},
@@ -144,7 +144,7 @@ func (c *Calls) fixedTools() []*tool {
 			Input: object(`"request_id"`, `"request_id":`+idSchema), Output: []byte(shownSchema),
 			Description: "Shows everything that is saved of a request: input, exchanges, receipts, and what a person did about it. It talks to no service."}},
 		{do: c.list, Tool: Tool{Name: toolList, Title: "List saved requests", ReadOnly: true, Idempotent: true,
-			Input:       object("", `"open_only":{"type":"boolean","description":"Only requests that are not settled. Default true."},"limit":{"type":"integer","minimum":1,"maximum":100,"description":"Default 20, newest first."}`),
+			Input:       object("", `"open_only":{"type":"boolean","description":"Only requests that are not settled. Default true."},"limit":{"type":"integer","minimum":1,"maximum":100,"description":"Default 20, newest first."},"before":{"type":"string","maxLength":40,"description":"Only requests made before this time. With more: the created_at of the last request of the answer gives the next ones."}`),
 			Output:      []byte(listSchemaOut),
 			Description: "Lists the saved requests of this principal, newest first. Use it when you do not know whether an action was already done. It talks to no service."}},
 		{do: c.validate, Tool: Tool{Name: toolValidate, Title: "Check an Agentic Action Profile", ReadOnly: true, Idempotent: true,

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -129,7 +130,7 @@ func (p *principal) server(session string) *mcp.Server {
 	m.AddResource(&mcp.Resource{URI: requestsURI, Name: "requests", Title: "Saved requests", MIMEType: "application/json",
 		Description: "The newest saved requests of this principal, as list_requests gives them."},
 		func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			a, err := p.calls.List(false, 50)
+			a, err := p.calls.List(false, 50, time.Time{})
 			return resource(requestsURI, a, err)
 		})
 	m.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: requestsURI + "/{request_id}", Name: "request", Title: "One saved request with its receipts", MIMEType: "application/json",
