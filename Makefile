@@ -101,9 +101,10 @@ lint-build: ## the product builds without cgo on every platform
 find_tests = find . -name '*_test.go' ! -path '*/testdata/*' ! -path './.*' -exec grep -lE '^func $(1)[A-Z_0-9][A-Za-z0-9_]*\(' {} + | LC_ALL=C sort
 
 .PHONY: proof
-proof: postgres-programs ## kill a publisher 1000 times, and try 10000 requests by a fleet under faults, which takes minutes
+proof: postgres-programs ## kill a publisher 1000 times, lose answers among 1000 tool calls, and try 10000 requests by a fleet under faults, which takes minutes
 	AGENTIC_PROOF_KILLS=1000 $(GO) test -count=1 -timeout 30m -run '^TestServiceKilledUnderLoad$$' ./internal/proof
 	AGENTIC_PROOF_REQUESTS=10000 $(GO) test -count=1 -timeout 45m -v -run '^TestFleet$$' ./internal/proof/hosts
+	AGENTIC_PROOF_CALLS=1000 $(GO) test -count=1 -timeout 30m -v -run '^TestLosses$$' ./internal/proof/mcp
 
 .PHONY: program
 program:

@@ -13,7 +13,7 @@ var arrows = map[string]string{
 	"cmd/agentic": "internal/cli",
 	"internal/cli": ". client transport desk conformance internal/deskcmd internal/workcmd internal/conformcmd internal/mcpcmd internal/place internal/telemetry internal/ticket internal/demo internal/documents" +
 		" internal/render internal/advice internal/escape internal/inputschema internal/scenario",
-	"internal/place":        "client desk sqlite postgres fleet internal/advice internal/escape",
+	"internal/place":        "client desk sqlite postgres fleet internal/advice internal/escape internal/filelock",
 	"internal/demo":         ". client transport sqlite internal/ticket internal/documents internal/render internal/advice internal/escape internal/strictjson",
 	"internal/conformcmd":   ". conformance conformance/clientkit conformance/servicekit internal/sim internal/render internal/advice internal/escape internal/privatefile internal/strictjson",
 	"internal/deskcmd":      ". client desk internal/render internal/advice internal/escape internal/privatefile",
@@ -63,6 +63,7 @@ var arrows = map[string]string{
 	"internal/proof":                       "", // tests only
 	"internal/proof/hosts":                 "", // tests only
 	"internal/proof/kits":                  "", // tests only
+	"internal/proof/mcp":                   "", // tests only
 
 	"internal/agentcall": ". client desk internal/escape internal/inputschema internal/strictjson",
 	"internal/mcpserver": "internal/agentcall internal/escape internal/strictjson",

@@ -73,9 +73,15 @@ func (r *agentReach) Open(ctx context.Context) (*mcpcmd.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	turns, err := l.at.Turns(ctx)
+	if err != nil {
+		r.closeLedger(l)
+		return nil, err
+	}
 	return &mcpcmd.Opened{
 		Engine: r.instrumented(client.Config{Ledger: l, Transport: t, Logger: r.operators()}),
 		Source: documents.Source{Transport: t, Names: r.names, Options: agentic.Options{AllowLoopback: r.allowLoopback}},
-		Close:  func() { r.closeLedger(l) },
+		Turn:   turns.Take,
+		Close:  func() { _ = turns.Close(); r.closeLedger(l) },
 	}, nil
 }

@@ -75,6 +75,7 @@ type Place struct {
 type Opened struct {
 	Engine client.Config // without a scope
 	Source documents.Source
+	Turn   func(ctx context.Context, name ...string) (release func(), err error) // agentcall.Config.Turn
 	Close  func()
 }
 
@@ -206,7 +207,7 @@ func (c *Commands) run(cmd *cobra.Command, f *flags, args []string) error {
 			engine := o.Engine
 			engine.Scope = client.Scope{Principal: principal, Environment: f.reach.Scope().Environment}
 			return agentcall.New(agentcall.Config{
-				Engine: engine, Plans: plans, Allow: func(p *agentic.Plan) bool { return allows(allowed, p) },
+				Engine: engine, Plans: plans, Turn: o.Turn, Allow: func(p *agentic.Plan) bool { return allows(allowed, p) },
 				Repeat: orOff(s.RepeatWithin), Recent: orOff(s.Recent), AnswerWithin: s.AnswerWithin,
 				NoSameGuard: !s.SameInputGuard, NoOpenGuard: !s.OpenGuard, Confirm: s.Confirm, AllowLoopback: f.reach.AllowsLoopback(),
 			})

@@ -2,12 +2,13 @@
 // PostgreSQL database.
 //
 // Its job is to read the name, to open, make, migrate and check the ledger there,
-// and to say what to do when that fails. A password in a URL is used and never
-// shown: no String, error or remedy of this package has it.
+// to give turns to processes that share it, and to say what to do when one of these
+// fails. A password in a URL is used and never shown: no String, error or remedy of
+// this package has it.
 //
 // Not its job: what a ledger does with a request, flags and the terminal. It makes
 // no tables in PostgreSQL unless Migrate is called.
 //
-// It imports client, sqlite, postgres, fleet, internal/advice and internal/escape,
-// and pgx for the connections.
+// It imports client, sqlite, postgres, fleet, internal/advice, internal/escape and
+// internal/filelock, and pgx for the connections.
 package place

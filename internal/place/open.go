@@ -51,6 +51,8 @@ type Ledger struct {
 	// Queued says that every write of this ledger also queues a job for what is
 	// left open (package fleet).
 	Queued bool
+
+	place Place
 }
 
 // Close ends the ledger and its connections. What the ledger said is durable, so an
@@ -77,7 +79,7 @@ func (p Place) Open(ctx context.Context, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{Ledger: l}, nil
+	return &Ledger{Ledger: l, place: p}, nil
 }
 
 // absent reports whether there is nothing at all in the place of a file.
@@ -110,7 +112,7 @@ func (p Place) openPostgres(ctx context.Context, o Options) (_ *Ledger, err erro
 	if err != nil {
 		return nil, p.failure("open", err)
 	}
-	return &Ledger{Ledger: l, Postgres: l, Pool: pool, Schema: p.schema, Queued: queued}, nil
+	return &Ledger{Ledger: l, Postgres: l, Pool: pool, Schema: p.schema, Queued: queued, place: p}, nil
 }
 
 // failure makes the error of something that was done at this place.
