@@ -77,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cfg HTTPConfig) erro
 	case <-ctx.Done():
 	}
 	// Streams of clients last as long as they like; answers of calls get a moment.
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer cancel()
 	if err := server.Shutdown(bounded); err != nil {
 		_ = server.Close() // what is left are streams

@@ -196,8 +196,13 @@ func failure(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
+// partingTime is how long answers may take to leave after the end of a server. A
+// client that does not read must not keep it.
+const partingTime = 2 * time.Second
+
 // Stdio serves one principal over a pipe until ctx ends or the client closes it.
-// Nothing but the protocol is written to out.
+// Nothing but the protocol is written to out. A goroutine may stay in a read or a
+// write of the pipe until the other side closes it.
 func (s *Server) Stdio(ctx context.Context, principal string, in io.ReadCloser, out io.WriteCloser) error {
 	p, err := s.of(principal)
 	if err != nil {
@@ -205,11 +210,22 @@ func (s *Server) Stdio(ctx context.Context, principal string, in io.ReadCloser, 
 	}
 	session := "pipe-" + rand.Text()
 	t := &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage}
-	err = p.server(session).Run(ctx, watched{t, func() { p.calls.GaveUp(session) }})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+	ended := make(chan error, 1)
+	go func() { ended <- p.server(session).Run(ctx, watched{t, func() { p.calls.GaveUp(session) }}) }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		select {
+		case <-ended:
+		case <-time.After(partingTime):
+			s.cfg.Logger.Warn("the client does not read what it is told")
+		}
 		return nil
 	}
-	return err
+	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("the client sent what is no message of the protocol, which ends the connection: %w", err)
 }
 
 // maxMessage bounds one message of a client, in bytes.
