@@ -100,8 +100,9 @@ waits --answer-within, and its execution goes on without it. What an agent leave
 open is in the same ledger as everything else: see 'agentic requests'.
 
 With --confirm a person is asked through the agent's host before anything is sent;
-a host that cannot ask is refused. --allow limits the actions; without it all actions
-of the profiles are allowed.
+a host that cannot ask is refused. --allow limits the actions for every principal, and
+a principal's own list in the configuration file limits them further; without both
+all actions of the profiles are allowed.
 
 With --listen the protocol is spoken over HTTP. Off loopback that needs --tls-cert,
 --tls-key and --tokens, a file as 'agentic serve --token-file' takes it: the token's
@@ -194,20 +195,20 @@ func (c *Commands) run(cmd *cobra.Command, f *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkAllowed(plans); err != nil {
+	if err := s.checkAllowed(plans, f.reach.Scope().Principal); err != nil {
 		return err
 	}
 	server := mcpserver.New(mcpserver.Config{
 		Version: c.host.Version(), Logger: c.host.Log(),
 		Calls: func(principal string) (*agentcall.Calls, error) {
-			allowed, ok := s.allowed(principal)
+			allow, ok := s.allowed(principal)
 			if !ok {
 				return nil, errors.New("this principal is not in the configuration file")
 			}
 			engine := o.Engine
 			engine.Scope = client.Scope{Principal: principal, Environment: f.reach.Scope().Environment}
 			return agentcall.New(agentcall.Config{
-				Engine: engine, Plans: plans, Turn: o.Turn, Allow: func(p *agentic.Plan) bool { return allows(allowed, p) },
+				Engine: engine, Plans: plans, Turn: o.Turn, Allow: allow,
 				Repeat: orOff(s.RepeatWithin), Recent: orOff(s.Recent), AnswerWithin: s.AnswerWithin,
 				NoSameGuard: !s.SameInputGuard, NoOpenGuard: !s.OpenGuard, Confirm: s.Confirm, AllowLoopback: f.reach.AllowsLoopback(),
 			})

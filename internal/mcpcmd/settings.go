@@ -23,7 +23,7 @@ type Settings struct {
 	openapi  string // of the one profile of the command line
 
 	Allow      []string            // [ORIGIN ]ACTION; nil is all
-	Principals map[string][]string // what each may use; nil lets every principal use Allow
+	Principals map[string][]string // what of Allow each may use, nil is all of it; without any, every principal is known
 
 	Confirm, SameInputGuard, OpenGuard bool
 	RepeatWithin, Recent, AnswerWithin time.Duration
@@ -70,8 +70,12 @@ func (s *Settings) check() error {
 	return nil
 }
 
-// checkAllowed refuses what names no action: a wrong name must not look like a rule.
-func (s *Settings) checkAllowed(plans []*agentic.Plan) error {
+// checkAllowed refuses what names no action, as a wrong name must not look like a
+// rule, and a principal without tokens that may use nothing.
+func (s *Settings) checkAllowed(plans []*agentic.Plan, principal string) error {
+	if _, ok := s.allowed(principal); !ok && s.Tokens == "" {
+		return advice.BadUsage(`the principal "`+principal+`" is not in principals of the configuration file`, "Add it there, or give another one with --principal.")
+	}
 	all := slices.Clone(s.Allow)
 	for _, list := range s.Principals {
 		all = append(all, list...)
@@ -84,16 +88,11 @@ func (s *Settings) checkAllowed(plans []*agentic.Plan) error {
 	return nil
 }
 
-// allowed is what a principal may use, and whether it is known at all.
-func (s *Settings) allowed(principal string) ([]string, bool) {
-	if s.Principals == nil {
-		return s.Allow, true
-	}
-	list, ok := s.Principals[principal]
-	if list == nil {
-		list = s.Allow
-	}
-	return list, ok
+// allowed tells what a principal may use, and whether it is known at all. Its own list
+// allows nothing that Allow does not.
+func (s *Settings) allowed(principal string) (allow func(*agentic.Plan) bool, known bool) {
+	list, known := s.Principals[principal]
+	return func(p *agentic.Plan) bool { return allows(s.Allow, p) && allows(list, p) }, known || s.Principals == nil
 }
 
 // merge takes from a file what no flag says.

@@ -36,6 +36,7 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	sessionTimeout = time.Hour // without any request
+	maxSessions    = 1000      // of one principal at once
 	maxHeader      = 32 << 10
 	stateless      = "2026-07-28" // the first version of the protocol without sessions
 )
@@ -115,6 +116,18 @@ func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 		if r.Header.Get("MCP-Protocol-Version") >= stateless {
 			single.ServeHTTP(w, r)
 			return
+		}
+		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" { // it opens one
+			n := 0
+			if web := serverOf(r); web != nil {
+				for range web.Sessions() {
+					n++
+				}
+			}
+			if n >= maxSessions {
+				http.Error(w, "this principal has too many sessions: close some, or wait until those that are not used end", http.StatusServiceUnavailable)
+				return
+			}
 		}
 		sessions.ServeHTTP(w, r)
 	})

@@ -143,6 +143,26 @@ func TestSessionsAreOwned(t *testing.T) {
 	}
 }
 
+// TestTooManySessions: one principal cannot fill the memory with sessions, and takes
+// none from another.
+func TestTooManySessions(t *testing.T) {
+	h := open(t, ticket.Normal, nil)
+	url := h.serve(mcpserver.HTTPConfig{Principal: tokens})
+	message, _, _ := strings.Cut(initialize, "\n")
+	ada, bob := map[string]string{"Authorization": "Bearer token-of-ada"}, map[string]string{"Authorization": "Bearer token-of-bob"}
+	for n := range 1000 {
+		if got := request(t, http.MethodPost, url, message, ada); got != http.StatusOK {
+			t.Fatalf("session %d: HTTP status %d", n, got)
+		}
+	}
+	if got := request(t, http.MethodPost, url, message, ada); got != http.StatusServiceUnavailable {
+		t.Errorf("one too many: HTTP status %d", got)
+	}
+	if got := request(t, http.MethodPost, url, message, bob); got != http.StatusOK {
+		t.Errorf("another principal: HTTP status %d", got)
+	}
+}
+
 func request(t *testing.T, method, url, body string, header map[string]string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
