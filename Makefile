@@ -126,6 +126,13 @@ simulate: program ## RUNS simulated runs (default 200000) with the seeds from SE
 soak: program postgres-programs ## simulator, kits, wire level and fuzzing with fresh seeds for SOAK (10m, 8h), or SOAK_RUNS simulated runs
 	@SOAK='$(SOAK)' SOAK_RUNS='$(SOAK_RUNS)' SEED='$(if $(filter file,$(origin SEED)),,$(SEED))' GO='$(GO)' MAKE='$(MAKE)' .ci/soak
 
+# The clients are other people's programs, pinned by their lock; nothing of them is run
+# to install them.
+.PHONY: mcp-clients
+mcp-clients: ## drive 'agentic mcp' by MCP clients from npm, which needs npm and a network
+	cd internal/proof/mcpclients && timeout 10m npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	AGENTIC_MCP_CLIENTS=1 $(GO) test -count=1 -timeout 15m -v ./internal/proof/mcpclients
+
 .PHONY: fuzz-targets
 fuzz-targets:
 	@$(call find_tests,Fuzz) | while read -r file; do \

@@ -64,6 +64,7 @@ var arrows = map[string]string{
 	"internal/proof/hosts":                 "", // tests only
 	"internal/proof/kits":                  "", // tests only
 	"internal/proof/mcp":                   "", // tests only
+	"internal/proof/mcpclients":            "", // tests only
 
 	"internal/agentcall": ". client desk internal/escape internal/inputschema internal/strictjson",
 	"internal/mcpserver": "internal/agentcall internal/escape internal/strictjson",
