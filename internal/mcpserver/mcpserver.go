@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -209,7 +210,8 @@ func (s *Server) Stdio(ctx context.Context, principal string, in io.ReadCloser, 
 		return fmt.Errorf("cannot serve this principal: %w", err)
 	}
 	session := "pipe-" + rand.Text()
-	t := &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage}
+	w := &listened{WriteCloser: out}
+	t := &mcp.IOTransport{Reader: in, Writer: w, MaxLineLength: maxMessage}
 	ended := make(chan error, 1)
 	go func() { ended <- p.server(session).Run(ctx, watched{t, func() { p.calls.GaveUp(session) }}) }()
 	select {
@@ -222,10 +224,26 @@ func (s *Server) Stdio(ctx context.Context, principal string, in io.ReadCloser, 
 		}
 		return nil
 	}
-	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) || w.gone.Load() {
 		return nil
 	}
 	return fmt.Errorf("the client sent what is no message of the protocol, which ends the connection: %w", err)
+}
+
+// listened is a writer that notices when nobody reads any more, which is how a client
+// ends that dies.
+type listened struct {
+	io.WriteCloser
+	gone atomic.Bool
+}
+
+// Write implements io.Writer.
+func (w *listened) Write(p []byte) (int, error) {
+	n, err := w.WriteCloser.Write(p)
+	if err != nil {
+		w.gone.Store(true)
+	}
+	return n, err
 }
 
 // maxMessage bounds one message of a client, in bytes.

@@ -55,3 +55,16 @@ func TestNoProtocol(t *testing.T) {
 type nopWriter struct{ io.Writer }
 
 func (nopWriter) Close() error { return nil }
+
+// TestClientDies: a client that has gone is no error of the server.
+func TestClientDies(t *testing.T) {
+	h := open(t, ticket.Normal, nil)
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	t.Cleanup(func() { inW.Close() })
+	outR.Close()
+	go func() { _, _ = io.WriteString(inW, initialize) }()
+	if err := h.server.Stdio(t.Context(), "ada", inR, outW); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
