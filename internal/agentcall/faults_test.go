@@ -279,3 +279,44 @@ func TestPreparedByOtherDocuments(t *testing.T) {
 	}
 	h.state(ticket.State{})
 }
+
+// TestSettledByAPerson: what a person left as it is may have been done, so neither the
+// same call nor a reworded one sends; naming it does.
+func TestSettledByAPerson(t *testing.T) {
+	settle := func(h *house, id string, verb client.Verb) {
+		n := client.Note{By: "bea", Verb: verb, Reason: "I looked"}
+		if verb == client.AttestSucceeded {
+			n.ResourceID = "t-1"
+		}
+		if err := h.ledger.AddNote(t.Context(), h.config.Engine.Scope, id, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for verb, want := range map[client.Verb]struct {
+		same, other string
+		posts       int
+	}{
+		client.Abandon:         {"pending", "held_back", 1},
+		client.AttestSucceeded: {"pending", "held_back", 1},
+		client.AttestFailed:    {"pending", "held_back", 2}, // a new request, and that is open
+	} {
+		t.Run(string(verb), func(t *testing.T) {
+			h := open(t, "pending")
+			first := h.must(act, `{"subject":"one"}`)
+			settle(h, first.id(), verb)
+			same := h.must(act, `{"subject":"one"}`)
+			if same.state() != want.same || (same.id() == first.id()) != (want.posts == 1) {
+				t.Errorf("the same call got %s of %s: %s", same.state(), same.id(), same.text)
+			}
+			if other := h.must(act, `{"subject":"One."}`); other.state() != want.other {
+				t.Errorf("a reworded call got %s: %s", other.state(), other.text)
+			}
+			h.state(ticket.State{Posts: want.posts})
+			meant := h.must(act, `{"subject":"one","agentic_call":{"distinct_from":["`+same.id()+`"]}}`)
+			if (meant.id() != same.id()) != (want.posts == 1) {
+				t.Errorf("one that is meant got %s: %s", meant.id(), meant.text)
+			}
+			h.state(ticket.State{Posts: 2})
+		})
+	}
+}

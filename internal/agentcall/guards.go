@@ -50,8 +50,9 @@ type finding struct {
 }
 
 // guards looks for requests that a new one may be a repeat of: those of the same
-// action that are open, and those that succeeded so short a time ago that the agent
-// may not know of it. The caller has the action's gate.
+// action that are open, and those that succeeded, or that a person took off the desk
+// although they may have been done, so short a time ago that the agent may not know of
+// it. The caller has the action's gate.
 //
 // The ledger's own guard finds the same input again, atomically and over all hosts
 // (client.Config.DuplicateWindow). Requests with another input are found by
@@ -71,18 +72,23 @@ func (c *Calls) guards(q question) (f finding, err error) {
 	}
 	slices.SortStableFunc(list, func(a, b client.Summary) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	quiet := map[string]bool{} // looked at for the same input only
-	if c.cfg.Recent > 0 || c.cfg.Confirm {
+	if c.cfg.Recent > 0 || c.cfg.Repeat > 0 {
 		done := base
 		// What was made long ago may have succeeded just now.
-		done.Outcome, done.After, done.Limit = agentic.Succeeded, now.Add(-max(openFor, c.cfg.Repeat, c.cfg.Recent)), maxOpen
+		done.After, done.Limit = now.Add(-max(openFor, c.cfg.Repeat, c.cfg.Recent)), 2*maxOpen
 		recent, err := c.find(done)
 		if err != nil {
 			return f, err
 		}
 		for _, s := range recent {
+			settled := s.State == client.Attempted && (s.Settled == client.Abandon || s.Settled == client.AttestSucceeded)
+			if s.Open() || !s.PurgedAt.IsZero() || s.Outcome != agentic.Succeeded && !settled {
+				continue
+			}
 			lately := now.Sub(s.SeenAt) < c.cfg.Recent && !c.isKnown(s.RequestID, q.session)
-			// A person is not asked about what the ledger's guard would then refuse.
-			if s.PurgedAt.IsZero() && (lately || c.cfg.Confirm && now.Sub(s.SeenAt) < c.cfg.Repeat) {
+			// A person is not asked about what the ledger's guard would then refuse, which
+			// does not look at what a person left as it is: that may have been done.
+			if lately || (c.cfg.Confirm || settled) && now.Sub(s.SeenAt) < c.cfg.Repeat {
 				list, quiet[s.RequestID] = append(list, s), !lately
 			}
 		}

@@ -265,9 +265,13 @@ func (c *Calls) told(ctx context.Context, rec *client.Record, repeated bool, cal
 		next(toolSubmit, 0)
 	case sum.Settled != "":
 		r.State, r.Known = stateOf(sum.Outcome), "A person settled it ("+string(sum.Settled)+"). "+why.Why
-		r.Repeating = "Ask the user before you make another request for the same purpose."
-		if sum.Settled == client.AttestSucceeded {
+		switch sum.Settled {
+		case client.AttestSucceeded:
 			r.Repeating = "Do not call again for the same purpose: a person found it done."
+		case client.AttestFailed:
+			r.Repeating = "A person found that it was not done. If the user still wants it, call the tool of the action again: that is a new request."
+		default:
+			r.Repeating = "It may have been done. Ask the user before you make another request for the same purpose; if they want one, call the tool of the action with " + c.reservedOf(rec) + ".distinct_from naming this request_id."
 		}
 	case sum.Outcome == agentic.Pending && !r.NeedsPerson:
 		r.State, r.Known = Pending, "It was sent, once. "+why.Why
@@ -381,7 +385,7 @@ func (c *Calls) heldBack(t *tool, f finding, goOn string) *Answer {
 			AgeSeconds: int64(now.Sub(rec.CreatedAt) / time.Second), NeedsPerson: sum.NeedsPerson(now), InputText: escape.Bounded(string(rec.Input), maxShownInput)})
 	}
 	first := r.OpenRequests[0].RequestID
-	r.Known = fmt.Sprintf("Nothing was saved or sent by this call. %d earlier request(s) of this action are not settled, or succeeded so short a time ago that their result may not have reached you (open_requests). This call may be a repeat of one of them.", len(f.inTheWay))
+	r.Known = fmt.Sprintf("Nothing was saved or sent by this call. %d earlier request(s) of this action are not settled, or succeeded or were settled so short a time ago that you may not know it (open_requests). This call may be a repeat of one of them.", len(f.inTheWay))
 	if more := len(f.inTheWay) - len(r.OpenRequests); more > 0 {
 		r.Known += fmt.Sprintf(" The newest %d are shown; %s has the others.", len(r.OpenRequests), toolList)
 	}
