@@ -79,7 +79,7 @@ func TestLosses(t *testing.T) {
 			t.Run(fmt.Sprintf("%d_%s_%d", i, tr.fault, len(tr.models)), func(t *testing.T) {
 				t.Parallel()
 				s := serve(t, tr.fault)
-				models := tr.run(t, s, rand.New(rand.NewPCG(seed, uint64(i))), (calls+len(trials)-1)/len(trials))
+				models, _ := tr.run(t, s, losses, rand.New(rand.NewPCG(seed, uint64(i))), (calls+len(trials)-1)/len(trials))
 				mu.Lock()
 				defer mu.Unlock()
 				for _, m := range models {
@@ -97,8 +97,23 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// run has the models make at least so many calls, and checks everything.
-func (tr trial) run(t *testing.T, s *service, rng *rand.Rand, calls int) []*model {
+// TestStopped: what is only stopped or left by its client, and not killed, leaves
+// nothing unknown.
+func TestStopped(t *testing.T) {
+	seed := seedOf(t)
+	for i, tr := range []trial{{"late", nil}, {"normal", ada}} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			if _, unsent := tr.run(t, serve(t, tr.fault), []loss{cancel, hangup, term}, rand.New(rand.NewPCG(seed, uint64(i))), 30); unsent > 0 {
+				t.Errorf("%d intents stay unknown", unsent)
+			}
+		})
+	}
+}
+
+// run has the models make at least so many calls, and checks everything. unsent is how
+// many intents stay unknown because a server ended between the mark and the POST.
+func (tr trial) run(t *testing.T, s *service, lose []loss, rng *rand.Rand, calls int) (_ []*model, unsent int) {
 	c := newCommand(t, s)
 	var models []*model
 	var end func()
@@ -119,7 +134,7 @@ func (tr trial) run(t *testing.T, s *service, rng *rand.Rand, calls int) []*mode
 	}
 	var wg sync.WaitGroup
 	for _, m := range models {
-		m.t, m.rng, m.lose, m.counts = t, rand.New(rand.NewPCG(rng.Uint64(), 1)), losses, map[string]int{}
+		m.t, m.rng, m.lose, m.counts = t, rand.New(rand.NewPCG(rng.Uint64(), 1)), lose, map[string]int{}
 		wg.Go(func() { // all mean the same at once
 			for n := 0; m.calls < (calls+len(models)-1)/len(models); n++ {
 				m.pursue(n)
@@ -135,10 +150,11 @@ func (tr trial) run(t *testing.T, s *service, rng *rand.Rand, calls int) []*mode
 		}
 	}
 	end()
-	if doubles := tr.judge(t, s, c, models); doubles > 0 {
+	doubles, unsent := tr.judge(t, s, c, models)
+	if doubles > 0 {
 		t.Errorf("%d intents have two tickets", doubles)
 	}
-	return models
+	return models, unsent
 }
 
 // findAll finds the result of every call again, with a client that knows nothing.
@@ -176,8 +192,9 @@ func (m *model) findAll(w wire) {
 }
 
 // judge holds what the models were told against the service's own database and
-// count, and against the ledger. It gives how many intents have two tickets.
-func (tr trial) judge(t *testing.T, s *service, c *command, models []*model) (doubles int) {
+// count, and against the ledger. It gives how many intents have two tickets, and how
+// many are unknown and were never posted.
+func (tr trial) judge(t *testing.T, s *service, c *command, models []*model) (doubles, unsent int) {
 	t.Helper()
 	ctx := context.Background()
 	ledger, err := sqlite.Open(ctx, sqlite.Config{Path: c.ledger})
@@ -207,7 +224,6 @@ func (tr trial) judge(t *testing.T, s *service, c *command, models []*model) (do
 			t.Errorf("request %s was posted, and is not in the ledger", id)
 		}
 	}
-	unsent := 0
 	for _, m := range models {
 		for _, i := range m.intent {
 			var has []string
@@ -232,5 +248,5 @@ func (tr trial) judge(t *testing.T, s *service, c *command, models []*model) (do
 		}
 	}
 	t.Logf("%d POSTs, %d tickets; %d intents stay unknown because a server ended between the mark and the POST", len(posts), len(tickets), unsent)
-	return doubles
+	return doubles, unsent
 }

@@ -5,16 +5,33 @@ package mcp
 import (
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/agentic-go/agentic/internal/pgtest"
 )
 
 // TestTwoServers: two servers on one ledger, as a host leaves behind that begins anew,
 // are asked for the same thing in other words at the same moment, and one does it.
 func TestTwoServers(t *testing.T) {
-	s := serve(t, "normal")
-	c := newCommand(t, s)
+	t.Run("file", func(t *testing.T) {
+		s := serve(t, "normal")
+		twoServers(t, s, newCommand(t, s))
+	})
+	t.Run("database", func(t *testing.T) {
+		s := serve(t, "normal")
+		c := newCommand(t, s)
+		c.ledger = pgtest.Shared(t).NewDatabase(t)
+		if out, err := exec.Command(program, "ledger", "migrate", "--ledger", c.ledger).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		twoServers(t, s, c)
+	})
+}
+
+func twoServers(t *testing.T, s *service, c *command) {
 	pipes := []*pipe{{t: t, c: c}, {t: t, c: c}}
 	for _, w := range pipes {
 		w.connect()
