@@ -14,14 +14,23 @@ import (
 
 const groupDocuments = "Published documents"
 
-// profilePath is where a profile may be served (section 2).
+// profilePath is where a profile may be served; a publisher may give another URL instead
+// (section 2).
 const profilePath = "/agentic.json"
+
+// profileAt is where this run looks for the profile.
+func (r *run) profileAt() string {
+	if r.config.ProfileURL != "" {
+		return strings.TrimPrefix(r.config.ProfileURL, r.first.plan.Origin)
+	}
+	return profilePath
+}
 
 var documentChecks = []check{
 	{info("documents/profile", groupDocuments, "the profile that is served is the one that was given", conformance.Must,
-		"The UTF-8 JSON profile at /agentic.json is served as application/json; clients bind requests to that snapshot.", "2"),
+		"The UTF-8 JSON profile is served as application/json, at /agentic.json or at a URL that the publisher gives; clients bind requests to that snapshot.", "2"),
 		"Serve the same file that clients are given, without a redirect.",
-		func(t *trial) error { return served(t, profilePath, t.config.Profile) }},
+		func(t *trial) error { return served(t, t.profileAt(), t.config.Profile) }},
 	{info("documents/openapi", groupDocuments, "the OpenAPI document is served where the profile says", conformance.Must,
 		"actions[].openapi is the root-relative URL of the OpenAPI description, which clients bind requests to.", "2", "3"),
 		"Serve the same document as clients are given at that path, without a redirect.",
@@ -51,17 +60,27 @@ func (t *trial) document(path string, header ...[2]string) (answer, error) {
 	return a, err
 }
 
-// profileElsewhere says that the profile is not at its usual place, which it may be.
-const profileElsewhere = missing("Nothing is served at /agentic.json, which the draft does not ask for: the given profile has another address. Serving it there would show it.")
+// profileElsewhere says that the profile is not at its usual place, where it need not be.
+const profileElsewhere = missing("The given profile is not what is served at /agentic.json, which the draft does not ask for: it may have another address. Giving PROFILE as the URL at which it is served would show it.")
 
-// published fetches both documents; openapi alone when there is no profile.
+// elsewhere reports whether an answer leaves open where the profile is served: nobody said
+// that it is here, and something else is.
+func (t *trial) elsewhere(path string, a answer) bool {
+	if t.config.ProfileURL != "" || path != profilePath {
+		return false
+	}
+	have, err := strictjson.Parse(a.Body)
+	return a.Status != http.StatusOK || err != nil || have.Digest() != t.first.plan.Profile.Digest()
+}
+
+// published fetches both documents; openapi alone when the profile is elsewhere.
 func (t *trial) published(each func(path string, a answer)) error {
-	for _, path := range []string{profilePath, t.first.plan.Action.OpenAPI} {
+	for _, path := range []string{t.profileAt(), t.first.plan.Action.OpenAPI} {
 		a, err := t.document(path)
 		if err != nil {
 			return err
 		}
-		if path == profilePath && absent(a) {
+		if t.elsewhere(path, a) {
 			continue
 		}
 		each(path, a)
@@ -76,7 +95,7 @@ func served(t *trial, path string, given []byte) error {
 	if err != nil {
 		return err
 	}
-	if path == profilePath && absent(a) {
+	if t.elsewhere(path, a) {
 		return profileElsewhere
 	}
 	if err := t.must("HTTP status", a.Status == http.StatusOK && a.lost == "", "200", a.code()); err != nil {
@@ -99,11 +118,11 @@ func served(t *trial, path string, given []byte) error {
 }
 
 func servedValid(t *trial) error {
-	documents := map[string][]byte{profilePath: t.config.Profile}
+	documents := map[string][]byte{t.profileAt(): t.config.Profile}
 	if err := t.published(func(path string, a answer) { documents[path] = a.Body }); err != nil {
 		return err
 	}
-	_, err := agentic.Load(documents[profilePath], documents[t.first.plan.Action.OpenAPI], t.first.plan.Action.ID,
+	_, err := agentic.Load(documents[t.profileAt()], documents[t.first.plan.Action.OpenAPI], t.first.plan.Action.ID,
 		agentic.Options{AllowLoopback: t.config.AllowLoopback})
 	found := "valid"
 	if err != nil {
@@ -116,7 +135,7 @@ func servedValid(t *trial) error {
 func servedSize(t *trial) error {
 	return t.published(func(path string, a answer) {
 		limit := agentic.MaxOpenAPIBytes
-		if path == profilePath {
+		if path == t.profileAt() {
 			limit = agentic.MaxProfileBytes
 		}
 		t.expect("size of "+path, len(a.Body) <= limit && a.lost == "", fmt.Sprintf("at most %d bytes", limit), fmt.Sprintf("%d bytes", len(a.Body)))

@@ -60,7 +60,7 @@ func (f *fake) start(t *testing.T, serve func(http.Handler) *httptest.Server) se
 	t.Cleanup(ts.Close)
 	f.origin = ts.URL
 	c := desk{origin: f.origin}.config()
-	c.Profile = f.profile()
+	c.Profile, c.ProfileURL = f.profile(), f.origin+"/agentic.json"
 	c.CountURL, c.CountPointer = "/count", ""
 	c.Settle = 2 * time.Second
 	c.Restart = func(context.Context) error {
@@ -78,6 +78,16 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests.Add(1)
 	path := r.URL.EscapedPath()
 	switch {
+	case f.has("drips"):
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, " ")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(20 * time.Millisecond)
+		}
+		return
+	case path == "/moved.json" && f.has("moved profile"):
+		f.document(w, r, f.profile())
+		return
 	case path == "/agentic.json":
 		f.document(w, r, f.profile())
 		return
@@ -120,6 +130,16 @@ func (f *fake) document(w http.ResponseWriter, r *http.Request, doc []byte) {
 	case f.has("documents redirect") && r.URL.RawQuery == "":
 		http.Redirect(w, r, r.URL.Path+"?v=1", http.StatusFound)
 		return
+	case f.has("a page at /agentic.json") && r.URL.Path == "/agentic.json":
+		reply(w, 200, "text/html", "<!doctype html>")
+		return
+	case f.has("another origin's profile") && r.URL.Path == "/agentic.json":
+		doc = ticket.Profile("https://support.example")
+	case f.has("broken profile") && r.URL.Path == "/agentic.json":
+		problem(w, 500)
+		return
+	case f.has("a large document") && r.URL.Path == "/openapi.json":
+		doc = append(bytes.TrimSpace(doc), bytes.Repeat([]byte(" "), 300<<10)...)
 	case f.has("another profile") && r.URL.Path == "/agentic.json":
 		doc = bytes.Replace(doc, []byte("Create a support ticket"), []byte("Create any ticket"), 1)
 	case f.has("duplicate members"):
@@ -366,6 +386,13 @@ func (f *fake) status(w http.ResponseWriter, r *http.Request, who, segment strin
 		return
 	}
 	switch {
+	case f.has("status streams for ever"):
+		w.Header().Set("Content-Type", "application/json")
+		for blanks := strings.Repeat(" ", 1<<16); ; {
+			if _, err := io.WriteString(w, blanks); err != nil {
+				return
+			}
+		}
 	case f.has("status redirects"):
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		return

@@ -62,7 +62,7 @@ func lostAnswer(t *trial, c cut) error {
 		if err != nil {
 			return err
 		}
-		ok := a.Status != 0 && !(before.Usable && before.Outcome == agentic.Failed)
+		ok := a.whole() && !(before.Usable && before.Outcome == agentic.Failed)
 		t.expect("status before the repeat", ok, "succeeded, pending or unknown", word(a, before))
 		m, err := t.again(key)
 		if err != nil {
@@ -116,7 +116,7 @@ func lostRequest(t *trial, c cut) error {
 			if err != nil {
 				return err
 			}
-			ok := a.Status != 0 && !(d.Usable && d.Outcome.Final())
+			ok := a.whole() && !(d.Usable && d.Outcome.Final())
 			t.expect("status before the whole submission", ok, "neither succeeded nor failed", word(a, d))
 			return nil
 		})

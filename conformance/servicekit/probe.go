@@ -3,6 +3,7 @@ package servicekit
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,11 +21,13 @@ import (
 	"github.com/agentic-go/agentic"
 )
 
+// exchange bounds one exchange, connection, headers and body: more than a profile may grant.
+const exchange = 15 * time.Second
+
 // Limits of one exchange.
 const (
 	maxBody   = 1 << 20           // of an answer that is read: more than any client takes
 	maxAnswer = maxBody + 128<<10 // with its headers and framing
-	exchange  = 15 * time.Second  // connection, headers and body; more than a profile may grant
 )
 
 // errSpent says that MaxRequests is used up.
@@ -37,6 +40,7 @@ type prober struct {
 	loopback      bool   // allowed
 	tls           *tls.Config
 	agent         string
+	limit         time.Duration // of one exchange
 	max           int64
 	sent          atomic.Int64
 }
@@ -46,7 +50,7 @@ func newProber(origin string, c Config) (*prober, error) {
 	if err != nil {
 		return nil, errors.New("the origin is not a URL")
 	}
-	p := &prober{host: u.Host, plain: u.Scheme == "http", loopback: c.AllowLoopback, agent: "agentic-conformance"}
+	p := &prober{host: u.Host, plain: u.Scheme == "http", loopback: c.AllowLoopback, agent: "agentic-conformance", limit: cmp.Or(c.Timeout, exchange)}
 	p.max = int64(c.MaxRequests)
 	if p.max == 0 {
 		p.max = DefaultMaxRequests * int64(max(1, c.Repeat))
@@ -92,7 +96,9 @@ const (
 type answer struct {
 	agentic.Answer             // the zero Answer when there was none
 	header         http.Header // of the answer
-	lost           string      // why there is no whole answer, in words of this package
+	lost           string      // why there is no usable answer, in words of this package
+	partial        bool        // its end was not seen: it broke off, or never ends
+	late           bool        // because its time was over
 	took           time.Duration
 }
 
@@ -107,7 +113,7 @@ func (p *prober) do(ctx context.Context, q request) (answer, error) {
 		return answer{}, errSpent
 	}
 	began := time.Now()
-	deadline := began.Add(exchange)
+	deadline := began.Add(p.limit)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
@@ -194,16 +200,16 @@ func (p *prober) exchange(conn net.Conn, q request) answer {
 	}
 	resp, err := readResponse(conn, q.method)
 	if err != nil {
-		return answer{lost: why(err)}
+		return answer{lost: why(err), partial: true, late: timedOut(err)}
 	}
 	defer resp.Body.Close()
 	a := answer{header: resp.Header, Answer: agentic.Answer{Status: resp.StatusCode, ContentType: strings.Join(resp.Header.Values("Content-Type"), ", ")}}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	switch {
 	case err != nil:
-		a.lost = "the answer ended early: " + why(err)
+		a.lost, a.partial, a.late = "the answer ended early: "+why(err), true, timedOut(err)
 	case len(body) > maxBody:
-		a.lost = fmt.Sprintf("the answer has more than %d bytes", maxBody)
+		a.lost, a.partial = fmt.Sprintf("the answer has more than %d bytes", maxBody), true
 	case slices.ContainsFunc(resp.Header.Values("Content-Encoding"), func(v string) bool { return !strings.EqualFold(strings.TrimSpace(v), "identity") }):
 		a.lost = "the answer is encoded, which was not asked for"
 	default:
@@ -238,9 +244,8 @@ func drop(conn net.Conn, reset bool) {
 
 // why puts an error of a connection into words that hold nothing of the service.
 func why(err error) string {
-	var timeout net.Error
 	switch {
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case timedOut(err):
 		return "no answer in time"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was closed"
@@ -252,6 +257,15 @@ func why(err error) string {
 	}
 	return "not an answer of HTTP/1.1"
 }
+
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// whole reports whether there was an answer with an end. What streams for ever has none,
+// whatever it begins with.
+func (a answer) whole() bool { return a.Status != 0 && !a.partial }
 
 // code is the answer for people.
 func (a answer) code() string {

@@ -92,13 +92,16 @@ func (t *trial) tells() bool {
 
 // burst sends n requests at once. The error is the first one.
 func (t *trial) burst(n int, each func(i int) request) ([]answer, error) {
+	if err := t.goesOn(); err != nil {
+		return nil, err
+	}
 	answers, errs := make([]answer, n), make([]error, n)
 	start := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
 			<-start
-			answers[i], errs[i] = t.send(t.first.plan, each(i))
+			answers[i], errs[i] = t.exchange(t.first.plan, each(i))
 		})
 	}
 	close(start)

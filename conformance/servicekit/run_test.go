@@ -43,6 +43,9 @@ func TestRunRefuses(t *testing.T) {
 		"pointer alone":          {func(c *servicekit.Config) { c.CountURL, c.CountPointer = "", "/x" }, "CountPointer"},
 		"reserved header":        {func(c *servicekit.Config) { c.Second.Header = http.Header{"idempotency-key": {"x"}} }, "is not for credentials"},
 		"header with a line":     {func(c *servicekit.Config) { c.First.Header = http.Header{"X-Token": {"secret\r\nX: y"}} }, "no header can carry"},
+		"another origin":         {func(c *servicekit.Config) { c.ProfileURL = "https://support.example/agentic.json" }, "ProfileURL is not"},
+		"profile with a host":    {func(c *servicekit.Config) { c.ProfileURL += "0@127.0.0.1/#x" }, "ProfileURL is not"},
+		"negative timeout":       {func(c *servicekit.Config) { c.Timeout = -1 }, "negative"},
 		"negative limit":         {func(c *servicekit.Config) { c.MaxRequests = -1 }, "negative"},
 		"no such check":          {func(c *servicekit.Config) { c.Match = []string{"status/*", "repeats"} }, `"repeats"`},
 		"bad pattern":            {func(c *servicekit.Config) { c.Match = []string{"["} }, "syntax error"},
@@ -178,7 +181,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	defer l.Close()
 	origin := "http://" + l.Addr().String()
-	c.Profile = ticket.Profile(origin)
+	c.Profile, c.ProfileURL = ticket.Profile(origin), ""
 	l.Close()
 	c.Match = []string{"submission", "status", "restart"}
 	rep := check(t, c)

@@ -52,6 +52,7 @@ type Principal struct {
 // Config says what is checked and how. Profile, OpenAPI, Input and Owned are required.
 type Config struct {
 	Profile, OpenAPI []byte // the documents that the service advertises
+	ProfileURL       string // where Profile was read at its origin; "": it may be at /agentic.json or elsewhere
 	Action           string // "" is the profile's only action
 	Input            []byte // of the action: makes a resource each time it is sent with a new key
 	OtherInput       []byte // a different one that also succeeds; nil: what needs it is not exercised
@@ -77,6 +78,7 @@ type Config struct {
 	RootCAs       *x509.CertPool // verify the service; nil are the system's
 
 	MaxRequests int           // 0 is DefaultMaxRequests for each repeat
+	Timeout     time.Duration // of one exchange; 0 is 15 seconds
 	Settle      time.Duration // how long a new request may take to become final; 0 follows from the profile
 
 	Repeat   int
@@ -117,9 +119,16 @@ func Run(ctx context.Context, c Config) (*conformance.Report, error) {
 	plan := r.first.plan
 	subject := conformance.Subject{Name: plan.Origin, Origin: plan.Origin, Action: plan.Action.ID}
 	return conformance.Run(ctx, conformance.Service, subject, c.Tool, cases, conformance.Options{
-		Repeat: c.Repeat, Seed: c.Seed, Timeout: caseTime + 4*r.settleTime, Progress: c.Progress,
+		Repeat: c.Repeat, Seed: c.Seed, Timeout: caseTime + 4*r.settleTime, GiveUp: giveUp, Progress: c.Progress,
 	})
 }
+
+// A service that only runs into time limits is not asked hundreds of times: mostLate
+// requests end a check, and giveUp checks in a row, in which every request did, the run.
+const (
+	mostLate = 3
+	giveUp   = 5
+)
 
 // caseTime bounds one try beside the time that requests take to settle.
 const caseTime = 2 * time.Minute
@@ -146,7 +155,13 @@ func newRun(c Config) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.MaxRequests < 0 || c.Repeat < 0 || c.Settle < 0 {
+	if c.ProfileURL != "" {
+		path, ok := strings.CutPrefix(c.ProfileURL, plan.Origin)
+		if err := checkTarget(path); !ok || err != nil {
+			return nil, errors.New("the ProfileURL is not one of the profile's origin")
+		}
+	}
+	if c.MaxRequests < 0 || c.Repeat < 0 || c.Settle < 0 || c.Timeout < 0 {
 		return nil, errors.New("a limit is negative")
 	}
 	r := &run{config: c, first: party{plan: plan, who: c.First}, settleTime: c.Settle}
@@ -238,12 +253,20 @@ func checkCount(target, pointer string) error {
 		}
 		return nil
 	}
-	u, err := url.ParseRequestURI(target)
-	if err != nil || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") || u.RequestURI() != target || strings.ContainsAny(target, "#\\") {
-		return errors.New("the CountURL is not a root-relative path")
+	if err := checkTarget(target); err != nil {
+		return fmt.Errorf("the CountURL is %w", err)
 	}
 	if !strictjson.ValidPointer(pointer) {
 		return errors.New("the CountPointer is not a JSON Pointer")
+	}
+	return nil
+}
+
+// checkTarget refuses what is not written as the target of a request.
+func checkTarget(target string) error {
+	u, err := url.ParseRequestURI(target)
+	if err != nil || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") || u.RequestURI() != target || strings.ContainsAny(target, "#\\") {
+		return errors.New("not a root-relative path")
 	}
 	return nil
 }

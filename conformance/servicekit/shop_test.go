@@ -30,8 +30,8 @@ type shop struct {
 	question bool // placeholders are ?1 instead of $1
 }
 
-// startShop serves a shop; postgresURL is "" for SQLite.
-func startShop(t *testing.T, postgresURL string) servicekit.Config {
+// startShop serves a shop, behind what wraps it; postgresURL is "" for SQLite.
+func startShop(t *testing.T, postgresURL string, wraps ...func(http.Handler) http.Handler) servicekit.Config {
 	t.Helper()
 	var handler atomic.Pointer[http.Handler]
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
@@ -41,6 +41,9 @@ func startShop(t *testing.T, postgresURL string) servicekit.Config {
 	start := func(ctx context.Context) error {
 		s := &shop{question: postgresURL == ""}
 		h, err := s.open(ctx, ts.URL, postgresURL, path)
+		for _, wrap := range wraps {
+			h = wrap(h)
+		}
 		if err == nil {
 			handler.Store(&h)
 			end = s.close

@@ -149,7 +149,7 @@ var statusChecks = []check{
 			if err != nil {
 				return err
 			}
-			ok := a.Status != 0 && !(d.Usable && d.Outcome.Final())
+			ok := a.whole() && !(d.Usable && d.Outcome.Final())
 			t.expect("status", ok, "neither succeeded nor failed", word(a, d))
 			return nil
 		}},
@@ -161,7 +161,7 @@ var statusChecks = []check{
 			if err != nil {
 				return err
 			}
-			ok := a.Status == http.StatusNotFound || d.Usable && d.Outcome == agentic.Unknown
+			ok := a.whole() && a.Status == http.StatusNotFound || d.Usable && d.Outcome == agentic.Unknown
 			t.expect("status", ok, "200 unknown, or 404", word(a, d))
 			return nil
 		}},

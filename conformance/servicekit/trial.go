@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentic-go/agentic"
@@ -67,6 +68,8 @@ type trial struct {
 	ctx    context.Context
 	failed bool
 	shares bool // the shared request was used
+	late   atomic.Int32
+	by     *trial // for which the shared request is made
 }
 
 // errStop ends a check whose failure is taken down already.
@@ -105,6 +108,14 @@ func (t *trial) expect(what string, ok bool, expected, found string) bool {
 	return t.Expect(what, ok, expected, found)
 }
 
+// otherwise is expect for a failure in words of its own: what holds is found as expected.
+func (t *trial) otherwise(what string, ok bool, expected, found string) {
+	if ok {
+		found = expected
+	}
+	t.expect(what, ok, expected, found)
+}
+
 // must is expect, and errStop when it does not hold.
 func (t *trial) must(what string, ok bool, expected, found string) error {
 	if t.expect(what, ok, expected, found) {
@@ -130,7 +141,38 @@ func (t *trial) key() string {
 
 // send is one exchange, taken down for the case that the check fails.
 func (t *trial) send(plan *agentic.Plan, q request) (answer, error) {
+	if err := t.goesOn(); err != nil {
+		return answer{}, err
+	}
+	return t.exchange(plan, q)
+}
+
+// goesOn ends a check whose requests only take its time.
+func (t *trial) goesOn() error {
+	n := t.late.Load()
+	if n < mostLate {
+		return nil
+	}
+	return t.must("requests that ran into their time limit", false, "fewer than "+strconv.Itoa(mostLate), strconv.Itoa(int(n)))
+}
+
+// ask is one exchange. It takes down whether the service took too long.
+func (t *trial) ask(q request) (answer, error) {
 	a, err := t.prober.do(t.ctx, q)
+	if late := a.late || timedOut(err); (err == nil || late) && t.ctx.Err() == nil {
+		for each := t; each != nil; each = each.by {
+			each.Asked(late)
+			if late {
+				each.late.Add(1)
+			}
+		}
+	}
+	return a, err
+}
+
+// exchange is send in a race, where nothing else may be expected.
+func (t *trial) exchange(plan *agentic.Plan, q request) (answer, error) {
+	a, err := t.ask(q)
 	if err == nil {
 		t.Exchange(redact(plan, q, a))
 	}
@@ -292,7 +334,7 @@ func (t *trial) nothing(p party, key string) error {
 	if err != nil {
 		return err
 	}
-	ok := a.Status != 0 && (!d.Usable || d.Outcome == agentic.Unknown)
+	ok := a.whole() && (!d.Usable || d.Outcome == agentic.Unknown)
 	t.expect("status of the key", ok, "unknown, or no status", word(a, d))
 	return nil
 }
@@ -316,7 +358,7 @@ func (t *trial) shared() (*base, error) {
 	if t.base != nil {
 		return t.base, nil
 	}
-	own := &trial{run: t.run, Recorder: &conformance.Recorder{Rand: t.Rand}, ctx: t.ctx}
+	own := &trial{run: t.run, Recorder: &conformance.Recorder{Rand: t.Rand}, ctx: t.ctx, by: t}
 	b := &base{made: made{party: t.first, key: own.key()}}
 	var err error
 	if b.posted, err = own.post(b.party, b.key); err != nil {
@@ -350,7 +392,7 @@ func (t *trial) count() (n int64, ok bool, err error) {
 	if t.config.CountURL == "" {
 		return 0, false, nil
 	}
-	a, err := t.prober.do(t.ctx, request{method: http.MethodGet, target: t.config.CountURL, who: t.first.who})
+	a, err := t.ask(request{method: http.MethodGet, target: t.config.CountURL, who: t.first.who})
 	if err != nil {
 		return 0, false, err
 	}

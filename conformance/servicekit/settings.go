@@ -1,0 +1,25 @@
+package servicekit
+
+import (
+	"strings"
+
+	"github.com/agentic-go/agentic/conformance"
+)
+
+// CheckCount says what is wrong with a CountURL and a CountPointer of Config, in words
+// that name neither; Run would refuse them.
+func CheckCount(target, pointer string) error { return checkCount(target, pointer) }
+
+// spent begins what would show a check that MaxRequests ended.
+const spent = "The limit of "
+
+// Unspent counts the checks of a report that were not exercised because
+// Config.MaxRequests was used up.
+func Unspent(rep *conformance.Report) (n int) {
+	for _, c := range rep.Checks {
+		if c.Status == conformance.NotExercised && strings.HasPrefix(c.Missing, spent) {
+			n++
+		}
+	}
+	return n
+}
