@@ -100,6 +100,7 @@ var flaws = map[string]failures{
 }
 
 func TestFlaws(t *testing.T) {
+	t.Parallel()
 	atOnce(t, flaws, func(t *testing.T, flaw string, want failures) {
 		rep := check(t, startFake(t, flaw))
 		found := failures(reasons(t, rep))

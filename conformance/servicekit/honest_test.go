@@ -16,6 +16,7 @@ var never = []string{"retention/window", "retention/expiry", "atomicity/crash"}
 // The services of this project pass every check, twice, and everything is tried but
 // what cannot be.
 func TestOwnServices(t *testing.T) {
+	t.Parallel()
 	database := func(t *testing.T) string { return pgtest.Shared(t).NewDatabase(t) }
 	type own struct {
 		config func(*testing.T) servicekit.Config

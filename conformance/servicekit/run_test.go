@@ -141,6 +141,7 @@ func TestChecksAreListed(t *testing.T) {
 }
 
 func TestOverTLS(t *testing.T) {
+	t.Parallel()
 	f := newFake("")
 	var ts *httptest.Server
 	c := f.start(t, func(h http.Handler) *httptest.Server {
