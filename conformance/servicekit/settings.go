@@ -6,8 +6,7 @@ import (
 	"github.com/agentic-go/agentic/conformance"
 )
 
-// CheckCount says what is wrong with a CountURL and a CountPointer of Config, in words
-// that name neither; Run would refuse them.
+// CheckCount says whether Run would refuse these as CountURL and CountPointer of Config.
 func CheckCount(target, pointer string) error { return checkCount(target, pointer) }
 
 // spent begins what would show a check that MaxRequests ended.

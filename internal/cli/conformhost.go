@@ -35,6 +35,11 @@ func (h host) ReadFile(ctx context.Context, name string, limit int) ([]byte, err
 	return documents.Read(ctx, h.stdin, name, limit)
 }
 
+func (h host) CheckSchema(plan *agentic.Plan, in agentic.Input) error {
+	_, err := h.checkSchema(plan, in)
+	return err
+}
+
 func (h host) Tool() conformance.Tool {
 	v := version()
 	return conformance.Tool{Name: "agentic", Version: v.Version, Go: v.Go, System: runtime.GOOS + "/" + runtime.GOARCH}

@@ -125,6 +125,9 @@ func (a *app) explain(err error) failure {
 		if f.Code == advice.Usage {
 			f.exit = exitUsage
 		}
+		if errors.As(err, &input) {
+			f.Diagnostics = input.Diagnostics
+		}
 	case errors.Is(err, errDeclined):
 		f.Code, f.Remedy = "declined", "Run it again and answer y to send it."
 	case errors.As(err, &invalid):

@@ -78,7 +78,7 @@ func seeHelp(cmd *cobra.Command) string { return "See '" + cmd.CommandPath() + "
 // forms are what a flag of each type takes.
 var forms = map[string]string{
 	"duration": "a duration such as 90m or 2h30m", "age": "a duration above zero such as 90m, 2h30m or 7d",
-	"int": "a whole number", "float64": "a number", "bool": "true or false, or the flag alone",
+	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 to 18446744073709551615", "float64": "a number", "bool": "true or false, or the flag alone",
 }
 
 // flagError is an error of pflag without its quoting, which would be escaped twice.

@@ -41,8 +41,11 @@ Exit codes:
   1  a check failed, could not be tried, or passed although the baseline says otherwise
   2  usage: the command line cannot be acted on`
 
-// maxBaselineBytes bounds a baseline.
-const maxBaselineBytes = 1 << 20
+const (
+	maxBaselineBytes = 1 << 20 // of a baseline
+	maxParallel      = 64
+	minTimeout       = 100 * time.Millisecond
+)
 
 // runFlags are those of every run of a kit.
 type runFlags struct {
@@ -56,7 +59,7 @@ type runFlags struct {
 func (f *runFlags) add(cmd *cobra.Command, kind conformance.Kind) {
 	cmd.Flags().StringArrayVar(&f.only, "only", nil, "only checks whose ID, beginning of the ID before '/', or group this `PATTERN` names, such as 'status/*' (repeat for more)")
 	cmd.Flags().IntVar(&f.repeat, "repeat", 1, "try each check so often; one that passes and fails is flaky")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "what the random choices follow from, as a report names it")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "what the random choices follow from, as a report names it: a whole number from 0 to 18446744073709551615")
 	cmd.Flags().BoolVar(&f.list, "list", false, "list the checks instead of running them")
 	f.outputFlags.add(cmd)
 	complete(cmd, "seed")
@@ -101,7 +104,7 @@ func (c *Commands) client() *cobra.Command {
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "`FILE` that says how the client is started (required)")
 	cmd.Flags().StringVar(&f.baseline, "baseline", "", "`FILE` with the failures that are known")
 	cmd.Flags().StringVar(&f.writeBaseline, "write-baseline", "", "write a baseline of what failed to this `FILE`, with the reasons of --baseline")
-	cmd.Flags().IntVar(&f.parallel, "parallel", 4, "so many checks at once")
+	cmd.Flags().IntVar(&f.parallel, "parallel", 4, fmt.Sprintf("so many checks at once, at most %d", maxParallel))
 	cmd.Flags().DurationVar(&f.timeout, "timeout", clientkit.DefaultTimeout, "how long one call of the client may take (`DURATION`)")
 	f.runFlags.add(cmd, conformance.Client)
 	completeFile(cmd, "adapter", "json")
@@ -120,8 +123,10 @@ func (f *clientFlags) check() error {
 		return advice.BadUsage("standard input can hold only one of the adapter and the baseline", "Save one of them to a file.")
 	case f.parallel < 1:
 		return advice.BadUsage(fmt.Sprintf("--parallel %d is below one", f.parallel), "Say how many checks may run at once.")
-	case f.timeout <= 0:
-		return advice.BadUsage("--timeout "+f.timeout.String()+" is not above zero", "Give a duration such as 30s.")
+	case f.parallel > maxParallel:
+		return advice.BadUsage(fmt.Sprintf("--parallel %d is above %d", f.parallel, maxParallel), fmt.Sprintf("Let no more than %d checks run at once: each starts processes.", maxParallel))
+	case f.timeout < minTimeout:
+		return advice.BadUsage("--timeout "+f.timeout.String()+" is below "+minTimeout.String(), "Give a duration such as 30s: no client starts in less.")
 	}
 	return f.runFlags.check([]source{{"--adapter", f.adapter}, {"--baseline", f.baseline}}, file{flag: "--write-baseline", name: f.writeBaseline})
 }
@@ -145,13 +150,13 @@ func (c *Commands) tryClient(ctx context.Context, f *clientFlags) error {
 	show, end := c.progress()
 	rep, err := clientkit.Run(ctx, clientkit.Config{
 		Adapter: adapter, Dir: filepath.Dir(f.adapter), Match: ids(infos, f.only),
-		Repeat: f.repeat, Parallel: f.parallel, Seed: f.seed, Timeout: f.timeout, Tool: c.host.Tool(),
+		Repeat: f.repeat, Parallel: min(f.parallel, len(infos)), Seed: f.seed, Timeout: f.timeout, Tool: c.host.Tool(),
 		Progress: func(done, total int, _ conformance.Result) { show(done, total) },
 	})
 	end()
 	if err != nil {
 		if ctx.Err() != nil {
-			return interrupted(ctx, err, "there is no report")
+			return interrupted(ctx, err, "there is no report", shorter)
 		}
 		return advice.New("adapter", err, "Look at the command in the adapter's file, and whether it can be started by hand.")
 	}

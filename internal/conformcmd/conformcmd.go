@@ -47,6 +47,10 @@ type Host interface {
 	// ReadFile gives a file, or standard input for "-", up to one byte more than limit.
 	ReadFile(ctx context.Context, name string, limit int) ([]byte, error)
 
+	// CheckSchema refuses an input that the action's request schema does not allow, with
+	// a *agentic.InputError. A schema that cannot be checked refuses nothing.
+	CheckSchema(*agentic.Plan, agentic.Input) error
+
 	// Tool is this program, for reports.
 	Tool() conformance.Tool
 
@@ -233,12 +237,15 @@ func (c *Commands) progress() (show func(done, total int), end func()) {
 	return c.out.Progress, func() { c.out.Progress(0, 0) }
 }
 
+// shorter is how the run of a kit takes less time.
+const shorter = "Run it again; --only makes a run shorter."
+
 // interrupted is the error of a run that was given up.
-func interrupted(ctx context.Context, err error, what string) error {
+func interrupted(ctx context.Context, err error, what, remedy string) error {
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
 	}
-	return advice.New("interrupted", errors.New("interrupted: "+what), "Run it again; --only makes a run shorter.")
+	return advice.New("interrupted", errors.New("interrupted: "+what), remedy)
 }
 
 // finish prints a report, writes the files that were asked for, and sets the exit code.

@@ -67,6 +67,16 @@ func (h *house) ReadFile(ctx context.Context, name string, limit int) ([]byte, e
 	return documents.Read(ctx, strings.NewReader(h.stdin), name, limit)
 }
 
+func (h *house) CheckSchema(plan *agentic.Plan, in agentic.Input) error {
+	if schema := plan.RequestSchema(); !bytes.Contains(schema, []byte(`"subject"`)) {
+		return fmt.Errorf("another schema than the action's: %s", schema)
+	}
+	if bytes.Contains(in.Body(), []byte("forbidden")) {
+		return &agentic.InputError{Diagnostics: agentic.Diagnostics{{Problem: "the schema forbids it"}}}
+	}
+	return nil
+}
+
 func (h *house) Tool() conformance.Tool { return conformance.Tool{Name: "agentic", Version: "test"} }
 func (h *house) Fail()                  { h.failed = true }
 func (h *house) JSON() bool             { return h.json }

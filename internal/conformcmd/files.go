@@ -68,9 +68,9 @@ func (f *outputFlags) check(sources []source, more ...file) error {
 				return advice.BadUsage(other.flag+" and "+o.flag+" name the same file", "Give each a file of its own.")
 			}
 		}
-		for name, stream := range map[string]*os.File{"input": os.Stdin, "output": os.Stdout, "error": os.Stderr} {
-			if open(stream, at) {
-				return advice.BadUsage(o.flag+" names the file that is standard "+name+" already", "Give "+o.flag+" a file of its own.")
+		for _, stream := range []string{"/dev/stdin", "/dev/stdout", "/dev/stderr"} { // where the system has them
+			if same(at, stream) {
+				return advice.BadUsage(o.flag+" names the file that is "+stream+" already", "Give "+o.flag+" a file of its own.")
 			}
 		}
 		before = append(before, file{o.flag, at, nil})
@@ -88,13 +88,6 @@ func same(a, b string) bool {
 	x, err := filepath.Abs(a)
 	y, err2 := filepath.Abs(b)
 	return err == nil && err2 == nil && x == y
-}
-
-// open reports whether a stream of this process is the regular file of that name.
-func open(stream *os.File, name string) bool {
-	x, err := stream.Stat()
-	y, err2 := os.Stat(name)
-	return err == nil && err2 == nil && x.Mode().IsRegular() && os.SameFile(x, y)
 }
 
 // place is the true path of an output: a regular file that is replaced, or a name that

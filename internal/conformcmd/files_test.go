@@ -109,14 +109,6 @@ func TestOutputIsNoInput(t *testing.T) {
 	f := serviceFlags{input: "@" + in, runFlags: runFlags{repeat: 1, outputFlags: outputFlags{report: hard}}, profile: "p", maxRequests: 1}
 	usage(t, f.check(), "--report would overwrite the file that --input names")
 	usage(t, (&house{}).run(t, "simulate", "--replay", in, "--trace", hard), "--trace would overwrite the file that --replay names")
-	out, err := os.OpenFile(in, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	if !open(out, hard) || open(out, absent) {
-		t.Error("the file of a stream is not known")
-	}
 }
 
 // Files that can be written are, also when another cannot.

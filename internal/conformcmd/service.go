@@ -44,9 +44,11 @@ What a check needs and is not given is reported as not exercised:
                         else uses the service
   --restart-command     restarts the service: a JSON array of a program and its
                         arguments, never a line for a shell. It has to end when the
-                        service can be reached again; what it prints is dropped.
+                        service can be reached again, within a minute; what it
+                        prints is dropped.
 
-An input is JSON, @FILE, or - for standard input. The values of inputs, resources and
+An input is JSON, @FILE, or - for standard input. Each but the refused one is checked
+against the action's request schema before anything is sent. The values of inputs, resources and
 credentials are in no report. The report goes to standard output, as text or with
 --json as JSON. It states what was observed and certifies nothing
 (docs/conformance.md).
@@ -60,6 +62,9 @@ Exit codes:
 // that counts.
 const maxInputFile = 1 << 20
 
+// restartTime is how long --restart-command may take: less than one check may.
+const restartTime = time.Minute
+
 type serviceFlags struct {
 	runFlags
 	action                          string
@@ -72,6 +77,7 @@ type serviceFlags struct {
 	maxRequests                     int
 	settle                          time.Duration
 	countPointerGiven               bool
+	maxRequestsGiven                bool
 	profile, openapi                string
 }
 
@@ -94,7 +100,7 @@ func (c *Commands) service() *cobra.Command {
 		if f.list {
 			return c.listOnly(conformance.Service, f.only)
 		}
-		f.countPointerGiven = cmd.Flags().Changed("count-pointer")
+		f.countPointerGiven, f.maxRequestsGiven = cmd.Flags().Changed("count-pointer"), cmd.Flags().Changed("max-requests")
 		f.profile, f.openapi = at(args, 0), at(args, 1)
 		return c.tryService(cmd.Context(), &f, reach)
 	}
@@ -172,10 +178,17 @@ func (f *serviceFlags) check() error {
 		return advice.BadUsage("--other-action is the action itself", "Name another action of the profile.")
 	case f.countPointerGiven && f.countURL == "":
 		return advice.BadUsage("--count-pointer says nothing without --count-url", "Give the path of the GET that counts, too.")
-	case f.maxRequests < 0:
-		return advice.BadUsage(fmt.Sprintf("--max-requests %d is below zero", f.maxRequests), "Say how many requests may be sent at most.")
+	case f.maxRequestsGiven && f.maxRequests < 1:
+		return advice.BadUsage(fmt.Sprintf("--max-requests %d is below one", f.maxRequests),
+			fmt.Sprintf("Say how many requests may be sent at most, or leave it out for %d for each repeat.", servicekit.DefaultMaxRequests))
 	case f.settle < 0:
 		return advice.BadUsage("--settle "+f.settle.String()+" is below zero", "Give a duration such as 10s.")
+	}
+	if err := servicekit.CheckCount(f.countURL, ""); err != nil {
+		return advice.BadUsage("--count-url "+f.countURL+" is not a root-relative path", "Give the path of the GET at the service's own origin, such as /tickets/count.")
+	}
+	if err := servicekit.CheckCount(f.countURL, f.countPointer); err != nil {
+		return advice.BadUsage("--count-pointer "+f.countPointer+" is not a JSON Pointer", "Give a JSON Pointer (RFC 6901) such as /total, or leave it out when the whole answer is the number.")
 	}
 	return f.runFlags.check(f.sources())
 }
@@ -219,7 +232,11 @@ func (c *Commands) tryService(ctx context.Context, f *serviceFlags, reach Reach)
 	rep, err := servicekit.Run(ctx, cfg)
 	end()
 	if err != nil {
-		return interrupted(ctx, err, "there is no report, and what was sent until then may have made resources")
+		return interrupted(ctx, err, "there is no report, and what was sent until then may have made resources", shorter)
+	}
+	if n := servicekit.Unspent(rep); n > 0 {
+		c.out.Say("agentic: %d of %s were not exercised, because the limit of requests was used up: give a larger --max-requests, or fewer checks with --only",
+			n, render.Plural(len(rep.Checks), "check"))
 	}
 	return c.finish(rep, &f.outputFlags)
 }
@@ -245,7 +262,7 @@ func (c *Commands) serviceConfig(ctx context.Context, f *serviceFlags, reach Rea
 		}
 		cfg.Second = &servicekit.Principal{Header: h}
 	}
-	if cfg.Restart, err = restarter(f.restart); err != nil {
+	if cfg.Restart, err = restarter(f.restart, restartTime); err != nil {
 		return cfg, nil, err
 	}
 	if plan, err = reach.Plan(ctx, f.profile, f.openapi, f.action); err != nil {
@@ -257,12 +274,28 @@ func (c *Commands) serviceConfig(ctx context.Context, f *serviceFlags, reach Rea
 		if _, ok := plan.Profile.Action(f.otherAction); !ok {
 			return cfg, nil, advice.New("unknown-action", fmt.Errorf("--other-action: the profile has no action %q", f.otherAction), "Name another action of the profile.")
 		}
+		if f.otherAction == plan.Action.ID {
+			return cfg, nil, advice.BadUsage("--other-action is the action itself", "Name another action of the profile.")
+		}
 		cfg.OtherAction = f.otherAction
 		other, err = agentic.Load(cfg.Profile, cfg.OpenAPI, f.otherAction, agentic.Options{AllowLoopback: cfg.AllowLoopback})
 		if err != nil {
 			return cfg, nil, err
 		}
+		if other.Action.OpenAPI != plan.Action.OpenAPI {
+			return cfg, nil, advice.New("invalid-document", errors.New("--other-action: the profile describes it in another OpenAPI document"), "Name an action that is in the same one.")
+		}
 	}
+	if err := c.inputs(ctx, f, &cfg, plan, other); err != nil {
+		return cfg, nil, err
+	}
+	return cfg, plan, nil
+}
+
+// inputs reads the inputs and checks each against its action, but for the refused one,
+// which only has to be an object: to be wrong is what it is for.
+func (c *Commands) inputs(ctx context.Context, f *serviceFlags, cfg *servicekit.Config, plan, other *agentic.Plan) (err error) {
+	digests := map[string]string{}
 	for _, in := range []struct {
 		flag, value string
 		plan        *agentic.Plan
@@ -275,13 +308,27 @@ func (c *Commands) serviceConfig(ctx context.Context, f *serviceFlags, reach Rea
 			continue
 		}
 		if *in.to, err = c.readInput(ctx, in.value); err != nil {
-			return cfg, nil, err
+			return err
 		}
-		if _, err := in.plan.CheckInput(*in.to); err != nil {
-			return cfg, nil, badInput(in.flag, err)
+		if in.flag == "--refused-input" {
+			if v, err := strictjson.Parse(*in.to); err != nil || v.Kind() != strictjson.Object {
+				return badInput(in.flag, errors.Join(err, errors.New("the input is not a JSON object")))
+			}
+			continue
 		}
+		checked, err := in.plan.CheckInput(*in.to)
+		if err == nil {
+			err = c.host.CheckSchema(in.plan, checked)
+		}
+		if err != nil {
+			return badInput(in.flag, err)
+		}
+		digests[in.flag] = checked.Digest()
 	}
-	return cfg, plan, nil
+	if digests["--input"] == digests["--other-input"] {
+		return badInput("--other-input", errors.New("it is the same as --input, however it is written"))
+	}
+	return nil
 }
 
 // readInput gives an input from JSON, @FILE or -.
@@ -301,8 +348,9 @@ func badInput(flag string, err error) error {
 	return advice.New("invalid-input", fmt.Errorf("%s: %w", flag, err), "Give a JSON object that the action takes.")
 }
 
-// restarter makes a function of a command: a JSON array of strings, or "" for none.
-func restarter(text string) (func(context.Context) error, error) {
+// restarter makes a function of a command, which may take that long: a JSON array of
+// strings, or "" for none.
+func restarter(text string, limit time.Duration) (func(context.Context) error, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -323,9 +371,14 @@ func restarter(text string) (func(context.Context) error, error) {
 		return nil, advice.BadUsage("--restart-command names no program", remedy)
 	}
 	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
 		// Its output goes nowhere: the service that it starts may keep a pipe open.
 		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 		if err := cmd.Run(); err != nil {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("the restart command did not end within %s, and was killed: let it start the service in the background", limit)
+			}
 			return errors.Join(fmt.Errorf("the restart command: %w", err), ctx.Err())
 		}
 		return nil

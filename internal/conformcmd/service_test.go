@@ -128,6 +128,9 @@ func TestServiceUsage(t *testing.T) {
 		{[]string{profile, "--input", input, "--action", "x", "--other-action", "x", "--other-action-input", input}, "is the action itself"},
 		{[]string{profile, "--input", input, "--count-pointer", "/total"}, "--count-pointer says nothing"},
 		{[]string{profile, "--input", input, "--max-requests", "-1"}, "--max-requests -1"},
+		{[]string{profile, "--input", input, "--max-requests", "0"}, "--max-requests 0 is below one"},
+		{[]string{profile, "--input", input, "--count-url", "https://other.example/count"}, "--count-url https://other.example/count is not a root-relative path"},
+		{[]string{profile, "--input", input, "--count-url", "/count", "--count-pointer", "total"}, "--count-pointer total is not a JSON Pointer"},
 		{[]string{profile, "--input", input, "--settle", "-1s"}, "--settle -1s"},
 		{[]string{profile, "--input", input, "--repeat", "0"}, "--repeat 0"},
 		{[]string{profile, "--input", input, "--only", "absent"}, `no check is named by "absent"`},
@@ -170,9 +173,34 @@ func TestServiceInputs(t *testing.T) {
 		t.Error(err)
 	}
 	advised(t, run(append(approved, "--input", input, "--other-input", `[]`)...), "invalid-input", "--other-input: ")
+	advised(t, run(append(approved, "--input", input, "--other-input", `{ "subject" : "a\u0020test" }`)...), "invalid-input", "--other-input: it is the same as --input")
+	advised(t, run(append(approved, "--input", input, "--refused-input", `[]`)...), "invalid-input", "--refused-input: the input is not a JSON object")
+	const forbidden = `{"subject":"forbidden"}`
+	for _, args := range [][]string{{"--input", forbidden}, {"--input", input, "--other-input", forbidden}} {
+		err := run(append(approved, args...)...)
+		if e, ok := errors.AsType[*agentic.InputError](err); !ok || len(e.Diagnostics) != 1 {
+			t.Errorf("%v: what the schema forbids would be sent: %v", args, err)
+		}
+	}
+	usage(t, run(append(approved, "--input", input, "--other-action", "create-ticket", "--other-action-input", `{}`)...), "--other-action is the action itself")
 	advised(t, run(append(approved, "--input", input, "--other-action", "x", "--other-action-input", `{}`)...), "unknown-action", `no action "x"`)
 	if err := run(append(approved, "--input", "@"+filepath.Join(dir, "absent"))...); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// What is refused may be anything but no object; and what the limit of requests left out is
+// said beside the report.
+func TestServiceSpent(t *testing.T) {
+	origin := ticketService(t)
+	h := &house{}
+	err := h.run(t, "service", origin+"/agentic.json", "--approve", origin, "--allow-loopback", "--input", input, "--refused-input", `{"subject":"forbidden","more":[]}`,
+		"--i-own-this-service", "--max-requests", "3", "--only", "status/*", "--only", "repeat/refused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := h.stderr.String(); !strings.Contains(said, "checks were not exercised, because the limit of requests was used up: give a larger --max-requests") {
+		t.Errorf("said %q", said)
 	}
 }
 
@@ -197,7 +225,7 @@ func (c cancelled) Ask(context.Context, []byte, string, string) error { c.cancel
 
 func TestRestarter(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "a b")
-	restart, err := restarter(`["/bin/sh", "-c", "echo again >> \"$0\"; sleep 5 & exec true", "` + mark + `"]`)
+	restart, err := restarter(`["/bin/sh", "-c", "echo again >> \"$0\"; sleep 5 & exec true", "` + mark + `"]`, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,14 +236,21 @@ func TestRestarter(t *testing.T) {
 	if b, err := os.ReadFile(mark); err != nil || string(b) != "again\n" {
 		t.Errorf("%q, %v", b, err)
 	}
-	restart, err = restarter(`["/bin/sh", "-c", "exit 3"]`)
+	restart, err = restarter(`["/bin/sh", "-c", "exit 3"]`, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := restart(t.Context()); err == nil || !strings.Contains(err.Error(), "the restart command: exit status 3") {
 		t.Error(err)
 	}
-	if none, err := restarter(""); none != nil || err != nil {
+	restart, err = restarter(`["/bin/sh", "-c", "exec sleep 60"]`, 100*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := restart(t.Context()); err == nil || !strings.Contains(err.Error(), "did not end within 100ms") {
+		t.Error(err)
+	}
+	if none, err := restarter("", 0); none != nil || err != nil {
 		t.Error("no command is a function")
 	}
 }

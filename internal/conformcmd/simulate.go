@@ -82,7 +82,7 @@ func (c *Commands) simulate() *cobra.Command {
 		}
 		return c.search(cmd.Context(), &f)
 	}
-	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "the first seed; each further run has the next one")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "the first seed, a whole number from 0 to 18446744073709551615; each further run has the next one")
 	cmd.Flags().Int64Var(&f.runs, "runs", defaultRuns, "how many runs to make")
 	cmd.Flags().DurationVar(&f.lasts, "for", 0, "make runs for this `DURATION` instead of a number of them")
 	cmd.Flags().IntVar(&f.workers, "workers", 0, "so many runs at once (default: one for each processor)")
@@ -146,7 +146,8 @@ func (c *Commands) search(ctx context.Context, f *simulateFlags) error {
 	r, err := sim.Search(within, o)
 	end()
 	if r.Violation == nil && ctx.Err() != nil {
-		return interrupted(ctx, ctx.Err(), fmt.Sprintf("%d runs from seed %d on broke no promise", r.Runs, r.Seed))
+		return interrupted(ctx, ctx.Err(), fmt.Sprintf("%d runs from seed %d on broke no promise", r.Runs, r.Seed),
+			fmt.Sprintf("To go on from there give --seed %d; --runs or --for says when to end.", r.Seed+uint64(r.Runs)))
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentic-go/agentic/internal/advice"
 	"github.com/agentic-go/agentic/internal/sim"
 )
 
@@ -95,5 +96,9 @@ func TestSimulateInterrupted(t *testing.T) {
 	defer cancel()
 	for _, args := range [][]string{{"--runs", "1000000000"}, {"--for", "1h"}} {
 		advised(t, (&house{}).runIn(ctx, append([]string{"simulate"}, args...)...), "interrupted", "broke no promise")
+	}
+	e, _ := errors.AsType[*advice.Error]((&house{}).runIn(ctx, "simulate", "--seed", "7"))
+	if e == nil || !strings.Contains(e.Remedy, "--seed") || strings.Contains(e.Remedy, "--only") {
+		t.Errorf("advice %+v", e)
 	}
 }
