@@ -26,7 +26,7 @@ func (p *Plan) CheckInput(data []byte) (Input, error) {
 	}
 	v := root.value
 	if v.Kind() != strictjson.Object {
-		c.fail(root, "not-object", fmt.Sprintf("The input is not a JSON object: it is %s.", article(v.Kind())),
+		c.fail(root, "not-object", fmt.Sprintf("The input is not a JSON object: it is %s.", v.Kind().One()),
 			"Write the input as one JSON object.")
 		return Input{}, &InputError{Diagnostics: c.found}
 	}

@@ -135,8 +135,8 @@ func (c *checker) kind(n node, want strictjson.Kind) bool {
 		return false
 	}
 	if n.value.Kind() != want {
-		c.fail(n, "wrong-type", fmt.Sprintf("%s is not %s: it is %s.", place(n), article(want), show(n.value)),
-			fmt.Sprintf("Write %s here.", article(want)))
+		c.fail(n, "wrong-type", fmt.Sprintf("%s is not %s: it is %s.", place(n), want.One(), show(n.value)),
+			fmt.Sprintf("Write %s here.", want.One()))
 		return false
 	}
 	return true
@@ -323,11 +323,4 @@ func shorten(s string, limit int) string {
 		}
 	}
 	return s
-}
-
-func article(k strictjson.Kind) string {
-	if k == strictjson.Object || k == strictjson.Array {
-		return "an " + k.String()
-	}
-	return "a " + k.String()
 }

@@ -14,14 +14,14 @@ func TestParseBaseline(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"subject": "a"}`:                                                                                      `the document has no member "expected_failures"`,
-		`{"subject": 1, "expected_failures": []}`:                                                               "/subject is number, not string",
+		`{"subject": 1, "expected_failures": []}`:                                                               "/subject is a number, not a string",
 		`{"subject": "a", "expected_failures": [], "expected": []}`:                                             `the document has a member "expected" that nobody knows`,
 		`{"subject": "a", "expected_failures": [], "expected_failures": 1}`:                                     "duplicate member",
 		`{"subject": "a", "expected_failures": [{"check": "x"}]}`:                                               `/expected_failures/0 has no member "reason"`,
 		`{"subject": "a", "expected_failures": [{"check": "x", "reason": " "}]}`:                                `/expected_failures/0/reason is empty: it has to say why "x"`,
 		`{"subject": "a", "expected_failures": [{"check": "x", "reason": "r", "id": 1}]}`:                       `/expected_failures/0 has a member "id"`,
 		`{"subject": "a", "expected_failures": [{"check": "x", "reason": "r"}, {"check": "x", "reason": "s"}]}`: `/expected_failures/1 is the check "x" a second time`,
-		`{"subject": "a", "expected_failures": ["x"]}`:                                                          "/expected_failures/0 is string, not object",
+		`{"subject": "a", "expected_failures": ["x"]}`:                                                          "/expected_failures/0 is a string, not an object",
 		``: "no JSON value",
 	} {
 		if _, err := ParseBaseline([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -108,7 +108,7 @@ func class(good bool) string {
 
 func (c Result) view() checkView {
 	v := checkView{
-		Status: visible(string(c.Status)), Class: class(c.Status.OK()), ID: visible(c.ID), Title: visible(c.Title), Asks: visible(c.asks()),
+		Status: visible(string(c.Status)), Class: class(c.Status.OK()), ID: visible(c.ID), Title: quoted(c.Title), Asks: visible(c.asks()),
 		Missing: block(c.Missing),
 	}
 	switch c.Status {

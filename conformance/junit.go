@@ -101,7 +101,7 @@ func (c Result) junit(kind Kind, judged bool) junitCase {
 		took += t.Duration
 	}
 	jc := junitCase{Class: visible(string(kind) + "." + c.Group), Name: visible(c.ID), Time: seconds(took)}
-	p := &junitProblem{Message: visible(c.Title), Type: string(c.Status), Text: strings.Join(c.details(), "\n")}
+	p := &junitProblem{Message: quoted(c.Title), Type: string(c.Status), Text: strings.Join(c.details(), "\n")}
 	if !judged && !c.Status.OK() {
 		p.Message, p.Type = string(c.Status)+", left out of judgement: "+p.Message, ""
 		jc.Skipped = p

@@ -32,7 +32,7 @@ type object struct {
 
 func (d *reader) object(v strictjson.Value, at string) object {
 	if v.Kind() != strictjson.Object {
-		d.fail(at, "is %s, not object", v.Kind())
+		d.fail(at, "is %s, not an object", v.Kind().One())
 	}
 	return object{d, at, v}
 }
@@ -53,7 +53,7 @@ func (o object) member(name string, kind strictjson.Kind, required bool) strictj
 	case !ok && required:
 		o.fail(o.at, "has no member %q", name)
 	case ok && v.Kind() != kind:
-		o.fail(o.place(name), "is %s, not %s", v.Kind(), kind)
+		o.fail(o.place(name), "is %s, not %s", v.Kind().One(), kind.One())
 	}
 	return v
 }
@@ -135,7 +135,7 @@ func list[T any](o object, name string, required bool, read func(v strictjson.Va
 func (d *reader) text(v strictjson.Value, at string) string {
 	s, ok := v.Text()
 	if !ok {
-		d.fail(at, "is %s, not string", v.Kind())
+		d.fail(at, "is %s, not a string", v.Kind().One())
 	}
 	return s
 }

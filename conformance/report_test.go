@@ -238,10 +238,10 @@ func TestParseReportRefuses(t *testing.T) {
 		{`18446744073709551615`, `18446744073709551616`, "/seed is no whole number of 64 bits"},
 		{`"repeat": 3`, `"repeat": 3000000000`, "/repeat is more than"},
 		{`"2026-09-07T12:00:00.123456Z"`, `"noon"`, "/started is no time"},
-		{`"ok": true`, `"ok": 1`, "/checks/0/tries/0/expectations/0/ok is number, not boolean"},
-		{`"6.4"`, `6.4`, "/checks/0/sections/0 is number, not string"},
-		{`"tries": []`, `"tries": {}`, "/checks/5/tries is object, not array"},
-		{valid, "[]", "the document is array, not object"},
+		{`"ok": true`, `"ok": 1`, "/checks/0/tries/0/expectations/0/ok is a number, not a boolean"},
+		{`"6.4"`, `6.4`, "/checks/0/sections/0 is a number, not a string"},
+		{`"tries": []`, `"tries": {}`, "/checks/5/tries is an object, not an array"},
+		{valid, "[]", "the document is an array, not an object"},
 		{valid, "", "no JSON value"},
 	} {
 		text := strings.Replace(valid, tt.old, tt.new, 1)
@@ -292,6 +292,18 @@ func TestText(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text has no %q:\n%s", want, text)
+		}
+	}
+}
+
+// JSON in a title is shown as it is written: its backslashes begin escapes already.
+func TestTitleIsNotEscapedTwice(t *testing.T) {
+	r := &Report{Checks: []Result{{Info: Info{ID: "a", Title: "the input's \"a\\u0000\\\\\" \x1b"}, Status: Failed}}}
+	const text, markup = `"a\u0000\\" \x1b`, `&#34;a\u0000\\&#34; \x1b`
+	for name, w := range map[string]func(io.Writer) error{text: r.WriteText, markup: r.WriteHTML, markup + " ": r.WriteJUnit} {
+		var b strings.Builder
+		if err := w(&b); err != nil || !strings.Contains(b.String(), strings.TrimSpace(name)) {
+			t.Errorf("no %s in\n%s, %v", name, b.String(), err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, g := range r.groups() {
 		fmt.Fprintf(&b, "\n%s\n", visible(g.Name))
 		for _, c := range g.Checks {
-			fmt.Fprintf(&b, "  %-16s %s: %s\n", c.Status.word(), visible(c.ID), visible(c.Title))
+			fmt.Fprintf(&b, "  %-16s %s: %s\n", c.Status.word(), visible(c.ID), quoted(c.Title))
 			for _, line := range c.details() {
 				b.WriteString("      " + line + "\n")
 			}
@@ -265,6 +265,9 @@ func (e Exchange) answer() string {
 
 // visible is text in one line that a terminal shows as it is.
 func visible(s string) string { return escape.Terminal(s) }
+
+// quoted is visible for a text of a kit in which JSON is quoted already.
+func quoted(s string) string { return escape.Quoted(s) }
 
 // lines are the lines of a text, each visible; at least one.
 func lines(s string) []string {

@@ -61,7 +61,7 @@ func parseAdapter(data []byte) (a Adapter, err error) {
 		return a, err
 	}
 	if root.Kind() != strictjson.Object {
-		return a, fmt.Errorf("the file is not a JSON object but a %s", root.Kind())
+		return a, fmt.Errorf("the file is not a JSON object but %s", root.Kind().One())
 	}
 	for _, m := range root.Members() {
 		switch m.Name {

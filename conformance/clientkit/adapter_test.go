@@ -24,7 +24,7 @@ func TestParseAdapter(t *testing.T) {
 func TestParseAdapterRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"nothing":         {``, "no JSON value"},
-		"array":           {`[]`, "not a JSON object but a array"},
+		"array":           {`[]`, "not a JSON object but an array"},
 		"duplicate":       {`{"name":"a","name":"b","authorship":"project","command":["a"]}`, "duplicate"},
 		"unknown member":  {`{"name":"a","authorship":"project","command":["a"],"shell":true}`, `no member "shell"`},
 		"no name":         {`{"authorship":"project","command":["a"]}`, `"name" is missing`},

@@ -67,6 +67,10 @@ func outcomeExit(o agentic.Outcome) int {
 // Main runs the command of this process and returns its exit code. SIGINT and
 // SIGTERM end its context once; a second one ends the process.
 func Main() int {
+	// A standard stream that is closed when the process starts is /dev/null by now: the
+	// runtime sees to it, so that no file of ours takes its number. It cannot be told
+	// from one that the caller sent there, and is as good.
+	//
 	// Whoever stops reading the output must not end this process between the mark
 	// "attempted" and the POST: the write fails instead.
 	signal.Ignore(syscall.SIGPIPE)

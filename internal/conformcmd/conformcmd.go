@@ -193,7 +193,7 @@ func (c *Commands) printList(all []listed) error {
 	for _, l := range all {
 		row := []string{string(l.Kind), l.ID, string(l.Level), strings.Join(l.Sections, " "), l.Title}
 		for i := range row {
-			row[i] = escape.Terminal(row[i])
+			row[i] = escape.Quoted(row[i]) // a title has JSON in it
 		}
 		rows = append(rows, row)
 	}

@@ -225,7 +225,7 @@ func (c cancelled) Ask(context.Context, []byte, string, string) error { c.cancel
 
 func TestRestarter(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "a b")
-	restart, err := restarter(`["/bin/sh", "-c", "echo again >> \"$0\"; sleep 5 & exec true", "` + mark + `"]`, time.Minute)
+	restart, err := restarter(`["/bin/sh", "-c", "echo again >> \"$0\"; sleep 5 & exec true", "`+mark+`"]`, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

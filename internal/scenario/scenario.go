@@ -54,7 +54,7 @@ func Parse(data []byte) (s Scenario, err error) {
 	member := func(name string, kind strictjson.Kind) strictjson.Value {
 		v, _ := root.Member(name)
 		if v.Kind() != kind && err == nil {
-			err = errors.New(`its member "` + name + `" is ` + v.Kind().String() + ", not " + kind.String())
+			err = errors.New(`its member "` + name + `" is ` + v.Kind().One() + ", not " + kind.One())
 		}
 		return v
 	}

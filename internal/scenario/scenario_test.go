@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:                         "not a JSON object",
 		`{"secret": 1, "secret": 2}`: "in line 1",
-		strings.Replace(whole, `"input": { }`, `"input": []`, 1):                     `"input" is array`,
+		strings.Replace(whole, `"input": { }`, `"input": []`, 1):                     `"input" is an array, not an object`,
 		strings.Replace(whole, `"r"`, `""`, 1):                                       "may not be empty",
 		strings.Replace(whole, `"ledger_path"`, `"ledger"`, 1):                       `"ledger_path"`,
 		strings.Replace(whole, `"test_crash_after_submit": true`, `"profile": 1`, 1): "in line 1",
@@ -51,14 +51,14 @@ func TestOptionalMembers(t *testing.T) {
 		}
 	}
 	for more, want := range map[string]string{
-		`, "action_id": 1`:            `"action_id" is number`,
+		`, "action_id": 1`:            `"action_id" is a number, not a string`,
 		`, "action_id": null`:         `"action_id" is null`,
 		`, "action_id": ""`:           `"action_id" may not be empty`,
-		`, "test_crash_at": true`:     `"test_crash_at" is boolean`,
+		`, "test_crash_at": true`:     `"test_crash_at" is a boolean, not a string`,
 		`, "test_crash_at": ""`:       "names no point",
 		`, "test_crash_at": "secret"`: "names no point",
 		`, "test_crash_after_submit": true, "test_crash_at": "after-submit"`: "both ask for a crash",
-		`, "test_now": 1`:                              `"test_now" is number`,
+		`, "test_now": 1`:                              `"test_now" is a number, not a string`,
 		`, "test_now": ""`:                             "not a time",
 		`, "test_now": "2026-09-07T12:00:00+00:00"`:    "not a time",
 		`, "test_now": "2026-09-07T12:00:00z"`:         "not a time",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -153,6 +154,14 @@ func TestParseTrace(t *testing.T) {
 		text := bytes.Replace([]byte(valid), []byte(change[0]), []byte(change[1]), 1)
 		if tr, err := ParseTrace(text); err == nil {
 			t.Errorf("%q in place of %q gives %+v", change[1], change[0], tr)
+		}
+	}
+	for text, want := range map[string]string{
+		"nothing": "not a trace", "agentic-conformance-report/1\n": "not a trace", "{}": "not a trace", "": "not a trace",
+		"agentic-simulation/2\nother\n": "version \"2\"; this simulator reads agentic-simulation/1", "agentic-simulation/1\nseed 1\n": "an empty line",
+	} {
+		if _, err := ParseTrace([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 	if _, err := ParseTrace(make([]byte, maxTraceBytes+1)); err == nil {

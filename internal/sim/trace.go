@@ -98,15 +98,19 @@ func ParseTrace(text []byte) (*Trace, error) {
 	if len(text) > maxTraceBytes {
 		return nil, fmt.Errorf("a trace of over %d bytes", maxTraceBytes)
 	}
+	form, _, _ := strings.Cut(string(text), "\n")
+	kind, _, _ := strings.Cut(TraceFormat, "/")
+	switch version, ok := strings.CutPrefix(form, kind+"/"); {
+	case !ok:
+		return nil, fmt.Errorf("this is not a trace: its first line is not %s", TraceFormat)
+	case form != TraceFormat:
+		return nil, fmt.Errorf("a trace of the version %.40q; this simulator reads %s", version, TraceFormat)
+	}
 	head, _, found := strings.Cut(string(text), "\n\n")
 	if !found {
 		return nil, errors.New("a trace has an empty line before its events")
 	}
-	lines := strings.Split(head, "\n")
-	if lines[0] != TraceFormat {
-		return nil, fmt.Errorf("this is not a trace of the form %s", TraceFormat)
-	}
-	lines = lines[1:]
+	lines := strings.Split(head, "\n")[1:]
 	t := &Trace{}
 	for _, part := range []struct {
 		name string

@@ -59,6 +59,17 @@ func (k Kind) String() string {
 	return "nothing"
 }
 
+// One is String with its article: "an object", "a number", "null", ...
+func (k Kind) One() string {
+	switch k {
+	case Array, Object:
+		return "an " + k.String()
+	case Bool, Number, String:
+		return "a " + k.String()
+	}
+	return k.String()
+}
+
 // Value is one JSON value and, below it, everything it holds. It is immutable
 // and safe for concurrent use.
 type Value struct {

@@ -2,11 +2,20 @@ package story
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/conformance"
 )
+
+// quoted is an ID in quotes, with an ellipsis for what follows its first most bytes.
+func quoted(id string, most int) string {
+	if len(id) <= most {
+		return strconv.Quote(id)
+	}
+	return strconv.Quote(strings.ToValidUTF8(id[:most], "")) + "…"
+}
 
 // identifiers are IDs that a URL carries only when they are escaped, and IDs that it
 // cannot carry (section 4, D14).
@@ -15,7 +24,7 @@ func identifiers() []Story {
 	const hint = "Percent-encode every byte of the ID but the unreserved ones; helpers for whole paths or queries leave some alone, write + for a blank, or fold dots."
 	var all []Story
 	carry := func(level conformance.Level, name, id string) {
-		s := Story{Info: must("ids/"+name, group, fmt.Sprintf("the resource is %.60q: read as one escaped segment, succeeded", id), "4 6.6",
+		s := Story{Info: must("ids/"+name, group, fmt.Sprintf("the resource is %s: read as one escaped segment, succeeded", quoted(id, 60)), "4 6.6",
 			"Identifiers are percent-encoded when they are inserted as path parameter values."), ResourceID: id, Want: agentic.Succeeded, Hint: hint, Segment: true}
 		if s.Level = level; level == conformance.Reading {
 			s.Sections = append(s.Sections, "D14")
@@ -49,7 +58,7 @@ func identifiers() []Story {
 		"escape", "a\x1b[2Jb", "delete", "a\x7fb", "c1", "a\u0085b",
 		"too-long", strings.Repeat("x", 1025), "too-long-escaped", strings.Repeat("é", 513), "much-too-long", strings.Repeat("x", 60000),
 	) {
-		all = append(all, Story{Info: reading("ids/refused-"+name, group, fmt.Sprintf("the resource is %.40q, which no path can carry: not read, unknown", id), "4 6.9 D14",
+		all = append(all, Story{Info: reading("ids/refused-"+name, group, fmt.Sprintf("the resource is %s, which no path can carry: not read, unknown", quoted(id, 40)), "4 6.9 D14",
 			"An ID that cannot be addressed as one path segment is never put into a URL."), ResourceID: id, Want: agentic.Unknown, Hint: "Check the ID before a URL is made of it.", NoRead: true})
 	}
 	for name, path := range ordered(
