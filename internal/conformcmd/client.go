@@ -2,7 +2,6 @@ package conformcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/agentic-go/agentic/conformance"
 	"github.com/agentic-go/agentic/conformance/clientkit"
 	"github.com/agentic-go/agentic/internal/advice"
-	"github.com/agentic-go/agentic/internal/render"
 )
 
 const clientHelp = `Try a client of the draft: each check starts a service on this machine and the client
@@ -29,27 +27,23 @@ test_now and action_id (docs/conformance.md).
 
 The client is run with your rights: try only one that you would start yourself.
 
---baseline names the failures that are known, each with a reason. They do not fail a
-run, and what passes although it is in there does. --write-baseline makes such a file
-from this run.
-
+` + knownHelp + `
 The report goes to standard output, as text or with --json as JSON. It states what was
 observed of this version of the client and certifies nothing (docs/conformance.md).
 
 Exit codes:
-  0  no check failed that was not expected to
-  1  a check failed, could not be tried, or passed although the baseline says otherwise
+` + judgedExits + `
   2  usage: the command line cannot be acted on`
 
 const (
-	maxBaselineBytes = 1 << 20 // of a baseline
-	maxParallel      = 64
-	minTimeout       = 100 * time.Millisecond
+	maxParallel = 64
+	minTimeout  = 100 * time.Millisecond
 )
 
 // runFlags are those of every run of a kit.
 type runFlags struct {
 	outputFlags
+	judgement
 	only   []string
 	repeat int
 	seed   uint64
@@ -61,6 +55,7 @@ func (f *runFlags) add(cmd *cobra.Command, kind conformance.Kind) {
 	cmd.Flags().IntVar(&f.repeat, "repeat", 1, "try each check so often; one that passes and fails is flaky")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "what the random choices follow from, as a report names it: a whole number from 0 to 18446744073709551615")
 	cmd.Flags().BoolVar(&f.list, "list", false, "list the checks instead of running them")
+	f.judgement.add(cmd)
 	f.outputFlags.add(cmd)
 	complete(cmd, "seed")
 	_ = cmd.RegisterFlagCompletionFunc("only", func(*cobra.Command, []string, string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
@@ -71,18 +66,21 @@ func (f *runFlags) add(cmd *cobra.Command, kind conformance.Kind) {
 	})
 }
 
-func (f *runFlags) check(sources []source, more ...file) error {
+func (f *runFlags) check(sources ...source) error {
 	if f.repeat < 1 {
 		return advice.BadUsage(fmt.Sprintf("--repeat %d is below one", f.repeat), "Say how often each check is to be tried.")
 	}
-	return f.outputFlags.check(sources, more...)
+	if err := f.judgement.check(); err != nil {
+		return err
+	}
+	return f.outputFlags.check(append(sources, source{"--baseline", f.baseline}), file{flag: "--write-baseline", name: f.writeBaseline})
 }
 
 type clientFlags struct {
 	runFlags
-	adapter, baseline, writeBaseline string
-	parallel                         int
-	timeout                          time.Duration
+	adapter  string
+	parallel int
+	timeout  time.Duration
 }
 
 func (c *Commands) client() *cobra.Command {
@@ -102,14 +100,10 @@ func (c *Commands) client() *cobra.Command {
 		return c.tryClient(cmd.Context(), &f)
 	}
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "`FILE` that says how the client is started (required)")
-	cmd.Flags().StringVar(&f.baseline, "baseline", "", "`FILE` with the failures that are known")
-	cmd.Flags().StringVar(&f.writeBaseline, "write-baseline", "", "write a baseline of what failed to this `FILE`, with the reasons of --baseline")
 	cmd.Flags().IntVar(&f.parallel, "parallel", 4, fmt.Sprintf("so many checks at once, at most %d", maxParallel))
 	cmd.Flags().DurationVar(&f.timeout, "timeout", clientkit.DefaultTimeout, "how long one call of the client may take (`DURATION`)")
 	f.runFlags.add(cmd, conformance.Client)
 	completeFile(cmd, "adapter", "json")
-	completeFile(cmd, "baseline", "json")
-	completeFile(cmd, "write-baseline", "json")
 	complete(cmd, "timeout", "10s", "30s", "2m")
 	c.host.LeafBetween(cmd, 0, 0, "")
 	return cmd
@@ -128,7 +122,7 @@ func (f *clientFlags) check() error {
 	case f.timeout < minTimeout:
 		return advice.BadUsage("--timeout "+f.timeout.String()+" is below "+minTimeout.String(), "Give a duration such as 30s: no client starts in less.")
 	}
-	return f.runFlags.check([]source{{"--adapter", f.adapter}, {"--baseline", f.baseline}}, file{flag: "--write-baseline", name: f.writeBaseline})
+	return f.runFlags.check(source{"--adapter", f.adapter})
 }
 
 func (c *Commands) tryClient(ctx context.Context, f *clientFlags) error {
@@ -143,7 +137,7 @@ func (c *Commands) tryClient(ctx context.Context, f *clientFlags) error {
 	if err != nil {
 		return err
 	}
-	known, err := c.readBaseline(ctx, f.baseline, adapter.Name)
+	known, err := c.readBaseline(ctx, f.baseline, adapter.Name, conformance.Client)
 	if err != nil {
 		return err
 	}
@@ -160,10 +154,7 @@ func (c *Commands) tryClient(ctx context.Context, f *clientFlags) error {
 		}
 		return advice.New("adapter", err, "Look at the command in the adapter's file, and whether it can be started by hand.")
 	}
-	if f.baseline != "" {
-		rep.Apply(known)
-	}
-	return c.finish(rep, &f.outputFlags, file{"--write-baseline", f.writeBaseline, rep.Baseline(known).Write})
+	return c.judge(rep, &f.runFlags, known)
 }
 
 func (c *Commands) readAdapter(ctx context.Context, name string) (clientkit.Adapter, error) {
@@ -176,29 +167,4 @@ func (c *Commands) readAdapter(ctx context.Context, name string) (clientkit.Adap
 		return a, advice.New("adapter", fmt.Errorf("%s: %w", name, err), "'agentic conformance client --help' shows what an adapter's file has in it.")
 	}
 	return a, nil
-}
-
-// readBaseline reads a baseline of that subject; without a name it is empty.
-func (c *Commands) readBaseline(ctx context.Context, name, subject string) (conformance.Baseline, error) {
-	if name == "" {
-		return conformance.Baseline{}, nil
-	}
-	data, err := c.host.ReadFile(ctx, name, maxBaselineBytes)
-	if err != nil {
-		return conformance.Baseline{}, err
-	}
-	if len(data) > maxBaselineBytes {
-		err = errors.New("the file is longer than " + render.Plural(maxBaselineBytes, "byte"))
-	}
-	var b conformance.Baseline
-	if err == nil {
-		b, err = conformance.ParseBaseline(data)
-	}
-	if err == nil {
-		err = b.Check(subject, clientkit.Checks())
-	}
-	if err != nil {
-		return b, advice.New("baseline", fmt.Errorf("%s: %w", name, err), "docs/conformance.md shows what a baseline has in it; --write-baseline makes one.")
-	}
-	return b, nil
 }

@@ -47,15 +47,15 @@ What a check needs and is not given is reported as not exercised:
                         service can be reached again, within a minute; what it
                         prints is dropped.
 
+` + knownHelp + `
 An input is JSON, @FILE, or - for standard input. Each but the refused one is checked
-against the action's request schema before anything is sent. The values of inputs, resources and
-credentials are in no report. The report goes to standard output, as text or with
---json as JSON. It states what was observed and certifies nothing
+against the action's request schema before anything is sent. The values of inputs,
+resources and credentials are in no report. The report goes to standard output, as
+text or with --json as JSON. It states what was observed and certifies nothing
 (docs/conformance.md).
 
 Exit codes:
-  0  no check failed
-  1  a check failed or could not be tried, or an error
+` + judgedExits + `
   2  usage: the command line cannot be acted on`
 
 // maxInputFile bounds what is read as an input; agentic.Plan.CheckInput has the limit
@@ -158,7 +158,7 @@ func (c *Commands) completeAction(cmd *cobra.Command, args []string, _ string) (
 // check refuses flags that cannot be acted on, before anything is read.
 func (f *serviceFlags) check() error {
 	stdin := 0
-	for _, name := range []string{f.profile, f.openapi, f.input, f.otherInput, f.refusedInput, f.otherActionInput} {
+	for _, name := range []string{f.profile, f.openapi, f.input, f.otherInput, f.refusedInput, f.otherActionInput, f.baseline} {
 		if strings.TrimPrefix(name, "@") == "-" {
 			stdin++
 		}
@@ -169,7 +169,7 @@ func (f *serviceFlags) check() error {
 	case f.input == "":
 		return advice.BadUsage("--input is missing", "Give an input of the action as --input JSON, --input @FILE or --input -.")
 	case stdin > 1:
-		return advice.BadUsage("standard input can hold only one of the documents and the inputs", "Save the others to files.")
+		return advice.BadUsage("standard input can hold only one of the documents, the inputs and the baseline", "Save the others to files.")
 	case stdin > 0 && !f.owned:
 		return advice.BadUsage("standard input cannot hold both what is to be read and your answer", "Give a file instead of '-', or --i-own-this-service.")
 	case (f.otherAction == "") != (f.otherActionInput == ""):
@@ -190,7 +190,7 @@ func (f *serviceFlags) check() error {
 	if err := servicekit.CheckCount(f.countURL, f.countPointer); err != nil {
 		return advice.BadUsage("--count-pointer "+f.countPointer+" is not a JSON Pointer", "Give a JSON Pointer (RFC 6901) such as /total, or leave it out when the whole answer is the number.")
 	}
-	return f.runFlags.check(f.sources())
+	return f.runFlags.check(f.sources()...)
 }
 
 // sources are the files that the flags name.
@@ -219,6 +219,10 @@ func (c *Commands) tryService(ctx context.Context, f *serviceFlags, reach Reach)
 	if err != nil {
 		return err
 	}
+	known, err := c.readBaseline(ctx, f.baseline, plan.Origin, conformance.Service)
+	if err != nil {
+		return err
+	}
 	cfg.Match = ids(infos, f.only)
 	if !f.owned {
 		err := c.out.Ask(ctx, trying(plan, cfg, len(infos)), "Is this service yours, and may it be tried? [y/N] ", "you did not agree, so the service was not tried")
@@ -238,7 +242,7 @@ func (c *Commands) tryService(ctx context.Context, f *serviceFlags, reach Reach)
 		c.out.Say("agentic: %d of %s were not exercised, because the limit of requests was used up: give a larger --max-requests, or fewer checks with --only",
 			n, render.Plural(len(rep.Checks), "check"))
 	}
-	return c.finish(rep, &f.outputFlags)
+	return c.judge(rep, &f.runFlags, known)
 }
 
 // serviceConfig reads everything that is to be read, and checks it.
@@ -269,6 +273,9 @@ func (c *Commands) serviceConfig(ctx context.Context, f *serviceFlags, reach Rea
 		return cfg, nil, err
 	}
 	cfg.Profile, cfg.OpenAPI, cfg.Action = plan.Profile.Source(), plan.OpenAPI.Source(), plan.Action.ID
+	if strings.HasPrefix(f.profile, plan.Origin+"/") {
+		cfg.ProfileURL = f.profile
+	}
 	other := plan
 	if f.otherAction != "" {
 		if _, ok := plan.Profile.Action(f.otherAction); !ok {
