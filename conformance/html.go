@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ type (
 	}
 	checkView struct {
 		Status, Class, ID, Title, Asks, Missing, Reason string
+		Open                                            bool
 		Tries                                           []tryView
 	}
 	tryView struct {
@@ -68,7 +70,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			{"started", r.Started.UTC().Format(time.RFC3339)}, {"took", r.took()}, {"seed", fmt.Sprint(r.Seed)}, {"each check", times(r.Repeat)},
 		},
 	}
-	style := styleText
+	style, hidden := styleText, ""
 	for _, s := range []Status{Failed, Flaky, Unexpected, Broken, Expected, NotExercised, Passed} {
 		n := 0
 		for _, c := range r.Checks {
@@ -79,12 +81,20 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		if n > 0 {
 			v.Filters = append(v.Filters, filter{string(s), n})
 			style += fmt.Sprintf("body:has(#show-%s:not(:checked)) .is-%[1]s{display:none}\n", s)
+			hidden += fmt.Sprintf("body:has(#show-%s:checked) section:has(.is-%[1]s){display:block}\n", s)
 		}
 	}
+	// A heading without anything below it goes, where the browser can tell.
+	style += "@supports selector(body:has(section)){section{display:none}\n" + hidden + "}\n"
 	sum := sha256.Sum256([]byte(style))
 	v.Policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
 	v.Style = template.CSS(style) // fixed text and known statuses alone
-	for _, g := range r.groups() {
+	groups := r.groups()
+	for _, g := range groups {
+		slices.SortStableFunc(g.Checks, func(a, b Result) int { return first(!a.Status.OK(), !b.Status.OK()) })
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return first(!a.Checks[0].Status.OK(), !b.Checks[0].Status.OK()) })
+	for _, g := range groups {
 		gv := groupView{Name: visible(g.Name)}
 		for _, c := range g.Checks {
 			gv.Checks = append(gv.Checks, c.view())
@@ -99,6 +109,17 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return err
 }
 
+// first orders what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
 func class(good bool) string {
 	if good {
 		return "good"
@@ -109,7 +130,7 @@ func class(good bool) string {
 func (c Result) view() checkView {
 	v := checkView{
 		Status: visible(string(c.Status)), Class: class(c.Status.OK()), ID: visible(c.ID), Title: quoted(c.Title), Asks: visible(c.asks()),
-		Missing: block(c.Missing),
+		Missing: block(c.Missing), Open: !c.Status.OK(),
 	}
 	switch c.Status {
 	case Expected:
@@ -122,12 +143,14 @@ func (c Result) view() checkView {
 		tv := tryView{
 			Name:  fmt.Sprintf("try %d: %s, %s", i+1, visible(string(t.Status)), t.Duration.Round(time.Millisecond)),
 			Error: block(t.Error), Hint: visible(t.Hint),
-			Open: open && t.Status != Passed,
+			Open: open && t.Status != Passed || len(c.Tries) == 1,
 		}
-		if tv.Open {
+		if open && t.Status != Passed {
 			open = false // the first one tells most
 		}
-		for _, e := range t.Expectations {
+		rows := slices.Clone(t.Expectations) // what explains a failure comes first
+		slices.SortStableFunc(rows, func(a, b Expectation) int { return first(!a.OK, !b.OK) })
+		for _, e := range rows {
 			held := "yes"
 			if !e.OK {
 				held = "NO"

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -288,10 +289,33 @@ func TestText(t *testing.T) {
 		"  not-exercised    check/not-exercised: it holds\n      no second principalx\n",
 		"  ERROR            check/error: it holds\n      the draft demands (section 6.4, D10): It holds.\n      1 of 2 tries did not pass; this is try 1\n      error: no portx\n",
 		"\nAnother\n  FAILED           check/failed: it holds\n      the draft recommends",
-		"\n7 checks, 5 observed: 1 passed, 1 failed (1 should), 1 flaky, 1 failed as expected, 1 passed unexpectedly, 1 not exercised, 1 could not be tried\n" + Statement + "\n",
+		"\n7 checks, 5 observed: 1 passed, 1 failed (1 should), 1 flaky, 1 failed as expected, 1 passed unexpectedly, 1 not exercised, 1 could not be tried\n" +
+			"did not pass, must: check/error (error)\ndid not pass, should: check/failed, check/unexpected-pass (unexpected-pass)\ndid not pass, reading: check/flaky (flaky)\n" + Statement + "\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text has no %q:\n%s", want, text)
+		}
+	}
+}
+
+// Whoever opens the page sees what failed: first, open, and what did not hold above what did.
+func TestHTMLShowsFailuresFirst(t *testing.T) {
+	check := func(id, group string, s Status) Result {
+		return Result{Info: Info{ID: id, Group: group}, Status: s, Tries: []Try{{Status: s, Expectations: []Expectation{{"yes-" + id, true, "e", "f"}, {"no-" + id, s != Failed, "e", "f"}}}}}
+	}
+	page := written(t, (&Report{Checks: []Result{check("a1", "A", Passed), check("b1", "B", Passed), check("b2", "B", Failed), check("b3", "B", NotExercised)}}).WriteHTML)
+	at := -1
+	for _, want := range []string{"<h2>B</h2>", `is-failed" open>`, "b2", "no-b2", "yes-b2", `is-passed">`, "b1", "yes-b1", "no-b1", `is-not-exercised">`, ">b3<", "<h2>A</h2>", "a1"} {
+		i := strings.Index(page, want)
+		if i <= at {
+			t.Errorf("%q is not in its place", want)
+		}
+		at = i
+	}
+	// A section that has nothing to show has no heading.
+	for _, s := range []Status{Passed, Failed, NotExercised} {
+		if want := fmt.Sprintf("body:has(#show-%s:checked) section:has(.is-%[1]s){display:block}", s); !strings.Contains(page, want) {
+			t.Errorf("no rule %s", want)
 		}
 	}
 }

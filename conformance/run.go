@@ -105,6 +105,17 @@ func (r *Recorder) Hint(hint string) {
 	}
 }
 
+// Failed is the first expectation that does not hold, and whether there is one.
+func (r *Recorder) Failed() (first Expectation, failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.try.Expectations, func(e Expectation) bool { return !e.OK })
+	if i < 0 {
+		return Expectation{}, false
+	}
+	return r.try.Expectations[i], true
+}
+
 // NotExercised says that the case could not be tried: why, and what would show it. What
 // was expected before and did not hold still fails.
 func (r *Recorder) NotExercised(why string) {

@@ -29,6 +29,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(&b, "\n%s\n", r.counts())
+	for _, line := range r.failures() {
+		b.WriteString(line + "\n")
+	}
 	if left := r.leftOut(); left != "" {
 		b.WriteString(left + "\n")
 	}
@@ -88,6 +91,26 @@ func (r *Report) counts() string {
 		}
 	}
 	return b.String()[:b.Len()-1]
+}
+
+// failures are the IDs of what did not pass, a line for each level.
+func (r *Report) failures() (out []string) {
+	for _, l := range levels {
+		var ids []string
+		for _, c := range r.Checks {
+			if c.Level == l && !c.Status.OK() {
+				id := visible(c.ID)
+				if c.Status != Failed {
+					id += " (" + visible(string(c.Status)) + ")"
+				}
+				ids = append(ids, id)
+			}
+		}
+		if len(ids) > 0 {
+			out = append(out, "did not pass, "+string(l)+": "+strings.Join(ids, ", "))
+		}
+	}
+	return out
 }
 
 // leftOut is which failures are not the run's, "" when all are.
