@@ -18,6 +18,7 @@ import (
 const (
 	whatTime      = "end within its time"
 	whatExit      = "exit code"
+	whatCrash     = "exit code of the crash"
 	whatStdout    = "standard output"
 	whatRequestID = "request_id"
 	whatAction    = "action_id"
@@ -66,7 +67,7 @@ func (t *trial) received(rep reply, want ...agentic.Outcome) {
 // printed: exit 0 and exactly one receipt, whatever its outcome (limits.md).
 func (t *trial) printed(rep reply) bool {
 	t.inTime(rep)
-	conformance.Equal(t.Recorder, whatExit, 0, rep.exit)
+	t.Expect(whatExit, rep.exit == 0, "0", rep.code())
 	return t.expect(whatStdout, rep.receipt != nil, "one valid receipt and nothing else", rep.wrong)
 }
 
@@ -194,7 +195,7 @@ func (t *trial) requests(a ask) (posts int) {
 	for _, r := range record {
 		if r.method == http.MethodPost {
 			posts++
-			t.post(a, r)
+			t.post(a, r, posts)
 		}
 		where := r.method + " " + r.path
 		switch {
@@ -221,7 +222,7 @@ func (t *trial) silent(rep reply) {
 func (t *trial) refused(rep reply) {
 	t.inTime(rep)
 	t.Expect(whatRefusal, rep.exit != 0 && rep.receipt == nil, "an exit code that is not 0, and no receipt",
-		fmt.Sprintf("exit code %d%s", rep.exit, rep.outcome()))
+		"exit code "+rep.code()+rep.outcome())
 }
 
 // held: whatever else the client was given, a receipt is of the trial's own request and
@@ -274,19 +275,26 @@ func (t *trial) idle(record []arrival) {
 // documents may be read by anybody.
 var documents = []string{"/agentic.json", "/openapi.json", "/health"}
 
-// post: one POST as the binding has it (section 4).
-func (t *trial) post(a ask, r arrival) {
-	conformance.Equal(t.Recorder, whatSubmitted, t.judge.paths.submit, r.path)
+// numbered begins what tells the expectations of further POSTs from those of the first.
+const numbered = " (POST "
+
+// post: the n-th POST, from 1, as the binding has it (section 4).
+func (t *trial) post(a ask, r arrival, n int) {
+	of := ""
+	if n > 1 {
+		of = fmt.Sprintf("%s%d)", numbered, n)
+	}
+	conformance.Equal(t.Recorder, whatSubmitted+of, t.judge.paths.submit, r.path)
 	if !r.whole {
 		return // it was interrupted
 	}
-	conformance.Equal(t.Recorder, whatKey, a.requestID, strings.Join(r.header.Values("Idempotency-Key"), ", "))
+	conformance.Equal(t.Recorder, whatKey+of, a.requestID, strings.Join(r.header.Values("Idempotency-Key"), ", "))
 	media, _, _ := strings.Cut(r.header.Get("Content-Type"), ";")
-	conformance.Equal(t.Recorder, whatMedia, "application/json", strings.ToLower(strings.TrimSpace(media)))
+	conformance.Equal(t.Recorder, whatMedia+of, "application/json", strings.ToLower(strings.TrimSpace(media)))
 	want, err := strictjson.Parse(a.input)
 	have, err2 := strictjson.Parse(r.body)
 	same := err == nil && err2 == nil && strictjson.Equal(want, have) && len(have.Compact()) <= agentic.MaxInputBytes
-	t.Expect(whatBody, same, string(a.input), string(r.body))
+	t.Expect(whatBody+of, same, string(a.input), string(r.body))
 }
 
 // bounded: one execution checks the status at most maxChecks times, and reads no more

@@ -72,7 +72,8 @@ func find(command []string, dir string) (program, error) {
 
 // ended is how a process ended.
 type ended struct {
-	exit     int // -1 when a signal ended it
+	exit     int    // -1 when a signal ended it
+	signal   string // the signal, when it was not the kit's: "signal 11 (segmentation fault)"
 	stdout   []byte
 	overflow bool // there was more on standard output than is kept
 	stderr   string
@@ -116,7 +117,9 @@ func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, k
 	if ctx.Err() != nil {
 		return e, ctx.Err()
 	}
-	e.late = !e.killed && running.Err() != nil
+	if e.late = !e.killed && running.Err() != nil; !e.late && !e.killed {
+		e.signal = signalOf(cmd.ProcessState)
+	}
 	return e, nil
 }
 

@@ -3,6 +3,7 @@
 package clientkit
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -21,6 +22,14 @@ func ownGroup(cmd *exec.Cmd) {
 		}
 		return nil
 	}
+}
+
+// signalOf is the signal that ended a process, "" for none.
+func signalOf(s *os.ProcessState) string {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return fmt.Sprintf("signal %d (%s)", int(w.Signal()), w.Signal())
+	}
+	return ""
 }
 
 // endGroup kills what the program left behind. Its number is the group's alone as long

@@ -53,3 +53,15 @@ func zombie(pid int) bool {
 	_, after, ok := strings.Cut(string(stat), ") ")
 	return err == nil && ok && strings.HasPrefix(after, "Z")
 }
+
+// A client that dies of a signal is told by it.
+func TestSignal(t *testing.T) {
+	sh, err := find([]string{"sh", "-c", "kill -SEGV $$"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := sh.run(t.Context(), nil, time.Minute, nil)
+	if want := "-1, by signal 11 (segmentation fault)"; err != nil || !strings.HasPrefix(e.code(), want) {
+		t.Errorf("%q, %v, want %q", e.code(), err, want)
+	}
+}

@@ -93,8 +93,10 @@ func (s scenario) against(a Adapter, client client, limit time.Duration) conform
 			return err
 		}
 		defer t.close()
-		r.Hint(cmp.Or(s.hint, s.Asks))
-		return s.run(ctx, t)
+		err = s.run(ctx, t)
+		first, _ := r.Failed()
+		r.Hint(hint(first, cmp.Or(s.hint, s.Asks)))
+		return err
 	}}
 }
 

@@ -54,7 +54,7 @@ func (t *trial) interrupt(ctx context.Context, s stage, op operation) error {
 	if s == accepted {
 		where = "a connection"
 	}
-	t.expect(whatReached, rep.killed, where, fmt.Sprintf("the client ended before: exit code %d%s", rep.exit, rep.outcome()))
+	t.expect(whatReached, rep.killed, where, "the client ended before: exit code "+rep.code()+rep.outcome())
 	conformance.Equal(t.Recorder, "standard output of the killed call", "", string(rep.stdout))
 	return nil
 }
@@ -188,7 +188,7 @@ func twoIdentities(ctx context.Context, t *trial) error {
 			keys[a.header.Get("Idempotency-Key")]++
 			for _, own := range asks {
 				if own.requestID == a.header.Get("Idempotency-Key") {
-					t.post(own, a)
+					t.post(own, a, keys[own.requestID])
 				}
 			}
 		}

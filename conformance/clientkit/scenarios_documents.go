@@ -2,7 +2,6 @@ package clientkit
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/agentic-go/agentic"
@@ -55,7 +54,7 @@ func (t *trial) flawed(ctx context.Context, f story.Flaw) (err error) {
 	}
 	t.inTime(rep)
 	none := rep.receipt == nil || rep.receipt.Outcome == agentic.Unknown
-	t.Expect(whatRefusal, none, "no receipt, or one of unknown", fmt.Sprintf("exit code %d%s", rep.exit, rep.outcome()))
+	t.Expect(whatRefusal, none, "no receipt, or one of unknown", "exit code "+rep.code()+rep.outcome())
 	t.idle(t.judge.record())
 	t.tickets(ctx, 0)
 	return nil

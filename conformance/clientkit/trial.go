@@ -75,7 +75,7 @@ func (t *trial) close() {
 	}
 	for i, r := range t.replies {
 		t.Asked(r.late)
-		t.Note("call %d: exit %d%s; standard output: %s; standard error: %s", i+1, r.exit, r.how(), oneLine(r.stdout), lastLine([]byte(r.stderr)))
+		t.Note("call %d: exit %s%s; standard output: %s; standard error: %s", i+1, r.code(), r.how(), oneLine(r.stdout), lastLine([]byte(r.stderr)))
 	}
 	for _, f := range slices.Backward(t.cleanup) {
 		f()
@@ -247,6 +247,17 @@ type reply struct {
 	wrong      string           // what keeps standard output from being one
 	begin, end time.Time
 	from, to   int // the arrivals of the call, in the judge's record
+}
+
+// bySignal begins what tells of a signal.
+const bySignal = ", by "
+
+// code is the exit code for people, with the signal that ended the client of itself.
+func (e ended) code() string {
+	if e.signal != "" {
+		return strconv.Itoa(e.exit) + bySignal + e.signal
+	}
+	return strconv.Itoa(e.exit)
 }
 
 // how is a clause about an end that was not the client's own.
