@@ -13,6 +13,11 @@ import (
 	"github.com/agentic-go/agentic/internal/ticket"
 )
 
+func scenarioText(origin, requestID, ledger string) string {
+	return `{"profile":` + string(ticket.Profile(origin)) + `,"openapi":` + string(ticket.OpenAPI(origin)) +
+		`,"request_id":"` + requestID + `","input":{"subject":"x"},"ledger_path":"` + ledger + `"}`
+}
+
 // adapterHere gives the adapter a scenario in this process; more begins with a comma.
 func adapterHere(t *testing.T, scenario, more string) (code int, r *agentic.Receipt, diag string) {
 	t.Helper()

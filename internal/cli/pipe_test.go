@@ -56,11 +56,6 @@ func TestNobodyReadsStderr(t *testing.T) {
 	}
 }
 
-func scenarioText(origin, requestID, ledger string) string {
-	return `{"profile":` + string(ticket.Profile(origin)) + `,"openapi":` + string(ticket.OpenAPI(origin)) +
-		`,"request_id":"` + requestID + `","input":{"subject":"x"},"ledger_path":"` + ledger + `"}`
-}
-
 // A result that nobody reads is an error: exit code 1 and one message, which leads
 // to what is saved. Nothing is left behind.
 func TestNobodyReadsStdout(t *testing.T) {
