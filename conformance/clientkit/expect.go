@@ -1,7 +1,6 @@
 package clientkit
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/conformance"
+	"github.com/agentic-go/agentic/conformance/clientkit/internal/excerpt"
 	"github.com/agentic-go/agentic/internal/strictjson"
 )
 
@@ -329,7 +329,7 @@ func (t *trial) tickets(ctx context.Context, want int) {
 // exchange is an arrival for the report, without what could be a credential.
 // reused says that its connection had a request before.
 func (a arrival) exchange(reused bool) conformance.Exchange {
-	e := conformance.Exchange{Request: a.method + " " + a.path + lines(a.header) + "\n\n" + oneLine(a.body)}
+	e := conformance.Exchange{Request: a.method + " " + a.path + excerpt.Header(a.header) + "\n\n" + excerpt.Begin(a.body)}
 	var notes []string
 	if reused {
 		notes = append(notes, "on a connection that had a request before")
@@ -342,52 +342,12 @@ func (a arrival) exchange(reused bool) conformance.Exchange {
 			notes = append(notes, fmt.Sprintf("the first %d are shown", kept))
 		}
 	case a.answer.code != 0:
-		e.Response = fmt.Sprint(a.answer.code, lines(a.answer.header), "\n\n", oneLine(a.answer.body))
+		e.Response = fmt.Sprint(a.answer.code, excerpt.Header(a.answer.header), "\n\n", excerpt.Begin(a.answer.body))
 	default:
 		notes = append(notes, "it was not answered")
 	}
 	e.Note = strings.Join(notes, "; ")
 	return e
-}
-
-// secret are headers whose values are not for a report.
-var secret = []string{"Authorization", "Cookie", "Proxy-Authorization", "Set-Cookie"}
-
-func lines(h http.Header) string {
-	var b strings.Builder
-	names := make([]string, 0, len(h))
-	for name := range h {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		for _, value := range h[name] {
-			if slices.Contains(secret, name) {
-				value = "[redacted]"
-			}
-			b.WriteString("\n" + name + ": " + oneLine([]byte(value)))
-		}
-	}
-	return b.String()
-}
-
-// oneLine is the beginning of a text, short enough for a note.
-func oneLine(text []byte) string {
-	const most = 1000
-	if len(text) > most {
-		return string(text[:most]) + fmt.Sprintf("… (%d bytes)", len(text))
-	}
-	return string(bytes.TrimSpace(text))
-}
-
-// lastLine is the end of a text, short enough for a note: there an error is told.
-func lastLine(text []byte) string {
-	const most = 1000
-	text = bytes.TrimSpace(text)
-	if len(text) > most {
-		return fmt.Sprintf("(%d bytes) …", len(text)) + string(text[len(text)-most:])
-	}
-	return string(text)
 }
 
 func joined(outcomes []agentic.Outcome) string {

@@ -9,8 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/agentic-go/agentic/conformance/clientkit/internal/excerpt"
 )
 
 // Bounds of what is kept of one call of a client.
@@ -91,7 +92,7 @@ func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, k
 	cmd := exec.CommandContext(running, p.path, p.args...)
 	cmd.Dir, cmd.Env = p.dir, p.env
 	cmd.Stdin = bytes.NewReader(stdin)
-	out, log := &limited{limit: maxStdout}, &limited{limit: maxStderr, end: true}
+	out, log := &excerpt.Buffer{Limit: maxStdout}, &excerpt.Buffer{Limit: maxStderr, End: true}
 	cmd.Stdout, cmd.Stderr = out, log
 	cmd.WaitDelay = afterKill
 	ownGroup(cmd)
@@ -111,8 +112,8 @@ func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, k
 	_ = cmd.Wait() // what a client does wrong is in its state and its output
 	endGroup(cmd)
 	close(done)
-	e := ended{exit: cmd.ProcessState.ExitCode(), stdout: out.bytes(), stderr: string(log.bytes())}
-	_, e.overflow = out.state()
+	e := ended{exit: cmd.ProcessState.ExitCode(), stdout: out.Bytes(), stderr: string(log.Bytes())}
+	_, e.overflow = out.State()
 	e.killed = <-watched
 	if ctx.Err() != nil {
 		return e, ctx.Err()
@@ -121,38 +122,4 @@ func (p program) run(ctx context.Context, stdin []byte, timeout time.Duration, k
 		e.signal = signalOf(cmd.ProcessState)
 	}
 	return e, nil
-}
-
-// limited keeps the beginning of what is written to it, or its end, and drops the rest.
-type limited struct {
-	mu    sync.Mutex
-	limit int
-	end   bool
-	kept  []byte
-	more  bool
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	drop := max(0, len(l.kept)+len(p)-l.limit)
-	l.more = l.more || drop > 0
-	if !l.end {
-		l.kept = append(l.kept, p[:len(p)-drop]...)
-		return len(p), nil
-	}
-	old := min(drop, len(l.kept))
-	l.kept = append(l.kept[:copy(l.kept, l.kept[old:])], p[drop-old:]...)
-	return len(p), nil
-}
-
-func (l *limited) state() (kept []byte, more bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return bytes.Clone(l.kept), l.more
-}
-
-func (l *limited) bytes() []byte {
-	kept, _ := l.state()
-	return kept
 }

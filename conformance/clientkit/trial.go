@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentic-go/agentic"
 	"github.com/agentic-go/agentic/conformance"
+	"github.com/agentic-go/agentic/conformance/clientkit/internal/excerpt"
 	"github.com/agentic-go/agentic/internal/strictjson"
 	"github.com/agentic-go/agentic/internal/ticket"
 )
@@ -75,7 +76,7 @@ func (t *trial) close() {
 	}
 	for i, r := range t.replies {
 		t.Asked(r.late)
-		t.Note("call %d: exit %s%s; standard output: %s; standard error: %s", i+1, r.code(), r.how(), oneLine(r.stdout), lastLine([]byte(r.stderr)))
+		t.Note("call %d: exit %s%s; standard output: %s; standard error: %s", i+1, r.code(), r.how(), excerpt.Begin(r.stdout), excerpt.End([]byte(r.stderr)))
 	}
 	for _, f := range slices.Backward(t.cleanup) {
 		f()

@@ -36,8 +36,9 @@ var arrows = map[string]string{
 	"storetest":             "service",
 	"client":                ".",
 	"conformance":           ". internal/escape internal/strictjson",
-	"conformance/clientkit": ". conformance conformance/clientkit/internal/story internal/ticket internal/strictjson",
+	"conformance/clientkit": ". conformance conformance/clientkit/internal/story conformance/clientkit/internal/excerpt internal/ticket internal/strictjson",
 
+	"conformance/clientkit/internal/excerpt": "",
 	"conformance/clientkit/internal/story": ". conformance internal/strictjson",
 	"conformance/servicekit":               ". conformance transport internal/strictjson",
 	"desk":                                 ". client",
@@ -138,7 +139,7 @@ var restricted = map[string]string{
 	"crypto/rand":   "client internal/pgtest examples/publisher examples/publisher/before wiretest internal/mcpserver",
 	"math/rand":     "client internal/filelock postgres reconcile fleet internal/pgfold conformance",
 	"net":           "transport internal/ticket internal/demo internal/workcmd examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/mcpserver internal/mcpcmd",
-	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story wiretest internal/conformcmd internal/mcpserver internal/mcpcmd",
+	"net/http":      "client transport internal/ticket internal/demo internal/cli examples/host service examples/publisher examples/publisher/before internal/telemetry conformance/servicekit conformance/clientkit conformance/clientkit/internal/story conformance/clientkit/internal/excerpt wiretest internal/conformcmd internal/mcpserver internal/mcpcmd",
 	"net/url":       "*",
 	"net/netip":     "*",
 }
