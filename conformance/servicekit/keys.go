@@ -132,7 +132,7 @@ func (t *trial) optional(key string) (taken bool, err error) {
 	want := int64(0)
 	if a.is4xx() {
 		err = t.nothing(t.first, key)
-	} else if err = t.must("answer to the submission", a.is2xx(), "2xx, or 4xx", a.code()); err == nil {
+	} else if err = t.must(whatPosted, a.is2xx(), "2xx, or 4xx", a.code()); err == nil {
 		want = 1
 		_, err = t.succeeds(t.first, key)
 	}
@@ -140,7 +140,7 @@ func (t *trial) optional(key string) (taken bool, err error) {
 		return want == 1, err
 	}
 	after, _, err := t.count()
-	t.expect("resources made", after-before == want, fmt.Sprint(want), fmt.Sprint(after-before))
+	t.expect(whatMade, after-before == want, fmt.Sprint(want), fmt.Sprint(after-before))
 	return want == 1, err
 }
 

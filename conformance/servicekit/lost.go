@@ -176,7 +176,7 @@ func restart(t *trial) error {
 		return err
 	}
 	if err := t.config.Restart(t.ctx); err != nil {
-		return fmt.Errorf("the restart: %w", err)
+		return fmt.Errorf(restarting+"%w", err)
 	}
 	if err := t.reachable(); err != nil {
 		return err

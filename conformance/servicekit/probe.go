@@ -242,11 +242,14 @@ func drop(conn net.Conn, reset bool) {
 	_ = conn.Close()
 }
 
+// noAnswer is why there is none when its time was over.
+const noAnswer = "no answer in time"
+
 // why puts an error of a connection into words that hold nothing of the service.
 func why(err error) string {
 	switch {
 	case timedOut(err):
-		return "no answer in time"
+		return noAnswer
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was closed"
 	case errors.Is(err, net.ErrClosed):
@@ -276,6 +279,11 @@ func (a answer) code() string {
 		return strconv.Itoa(a.Status) + ", " + a.lost
 	}
 	return strconv.Itoa(a.Status)
+}
+
+// refuses reports whether an answer is about credentials.
+func refuses(a answer) bool {
+	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
 }
 
 func (a answer) is2xx() bool { return a.Status >= 200 && a.Status < 300 }

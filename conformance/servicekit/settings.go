@@ -12,6 +12,9 @@ func CheckCount(target, pointer string) error { return checkCount(target, pointe
 // spent begins what would show a check that MaxRequests ended.
 const spent = "The limit of "
 
+// restarting begins an error of Config.Restart.
+const restarting = "the restart: "
+
 // Unspent counts the checks of a report that were not exercised because
 // Config.MaxRequests was used up.
 func Unspent(rep *conformance.Report) (n int) {

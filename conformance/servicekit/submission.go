@@ -83,6 +83,10 @@ func answerSize(t *trial) error {
 	if err != nil {
 		return err
 	}
+	none := missing("The service gave no answer whose size could be told; an answer in time would show it.")
+	if b.posted.Status == 0 {
+		return none
+	}
 	size := func(what string, a answer) {
 		fits := len(a.Body) <= agentic.MaxResponseBytes && a.lost == ""
 		found := fmt.Sprintf("%d bytes", len(a.Body))
@@ -96,6 +100,9 @@ func answerSize(t *trial) error {
 	if err != nil {
 		return err
 	}
+	if s.Status == 0 {
+		return none
+	}
 	size("status answer", s)
 	if b.resource == "" {
 		return nil
@@ -104,8 +111,21 @@ func answerSize(t *trial) error {
 	if err != nil {
 		return err
 	}
+	if r.Status == 0 {
+		return none
+	}
 	size("resource answer", r)
 	return nil
+}
+
+// neverSent reads the status of a key that was never sent. A service that lets nobody in
+// tells nothing about it.
+func (t *trial) neverSent() (answer, agentic.StatusDecision, error) {
+	a, d, err := t.status(t.first, t.key())
+	if err == nil && refuses(a) {
+		err = missing(credentials)
+	}
+	return a, d, err
 }
 
 var statusChecks = []check{
@@ -145,7 +165,7 @@ var statusChecks = []check{
 		"Missing tracking is an unresolved outcome, never a false statement that no action occurred.", "5", "4"),
 		"Answer 200 with status unknown when there is no record; failed is for what the service decided.",
 		func(t *trial) error {
-			a, d, err := t.status(t.first, t.key())
+			a, d, err := t.neverSent()
 			if err != nil {
 				return err
 			}
@@ -157,7 +177,7 @@ var statusChecks = []check{
 		"The draft does not say how an unknown key is answered; 200 with unknown is what clients need least care for.", "4", "5", "D24"),
 		"Answer 200 with status unknown and resource_id null.",
 		func(t *trial) error {
-			a, d, err := t.status(t.first, t.key())
+			a, d, err := t.neverSent()
 			if err != nil {
 				return err
 			}

@@ -33,9 +33,15 @@ type run struct {
 	another    *party         // the other action; nil without OtherAction
 	settleTime time.Duration
 
+	refused, admitted atomic.Int32 // answers to the first party, documents aside, by whether they were about credentials
+
 	mu   sync.Mutex
 	base *base
 }
+
+// denied reports whether the service has refused the credentials of the first party in
+// every answer.
+func (r *run) denied() bool { return r.refused.Load() > 0 && r.admitted.Load() == 0 }
 
 // party is who does what: an action, whose it is, and an input.
 type party struct {
@@ -85,15 +91,17 @@ func (r *run) try(ctx context.Context, c check, rec *conformance.Recorder) error
 	t := &trial{run: r, Recorder: rec, ctx: ctx}
 	err := c.run(t)
 	t.leave()
-	if c.hint != "" {
-		rec.Hint(c.hint)
+	first, failed := rec.Failed()
+	if err != nil && !failed {
+		rec.Hint(unable(err))
 	}
+	rec.Hint(hint(first, r.denied(), c.hint))
 	var m missing
 	switch {
 	case errors.Is(err, errStop):
 		return nil
 	case errors.Is(err, errSpent):
-		rec.NotExercised(fmt.Sprintf("The limit of %d requests is used up: a larger one would show it.", r.prober.max))
+		rec.NotExercised(fmt.Sprintf(spent+"%d requests is used up: a larger one would show it.", r.prober.max))
 		return nil
 	case errors.As(err, &m):
 		rec.NotExercised(string(m))
@@ -153,12 +161,19 @@ func (t *trial) goesOn() error {
 	if n < mostLate {
 		return nil
 	}
-	return t.must("requests that ran into their time limit", false, "fewer than "+strconv.Itoa(mostLate), strconv.Itoa(int(n)))
+	return t.must(whatLate, false, "fewer than "+strconv.Itoa(mostLate), strconv.Itoa(int(n)))
 }
 
 // ask is one exchange. It takes down whether the service took too long.
 func (t *trial) ask(q request) (answer, error) {
 	a, err := t.prober.do(t.ctx, q)
+	switch {
+	case err != nil || !a.whole() || q.who != t.first.who || q.target == t.profileAt() || q.target == t.first.plan.Action.OpenAPI:
+	case refuses(a):
+		t.refused.Add(1)
+	default:
+		t.admitted.Add(1)
+	}
 	if late := a.late || timedOut(err); (err == nil || late) && t.ctx.Err() == nil {
 		for each := t; each != nil; each = each.by {
 			each.Asked(late)
@@ -280,7 +295,7 @@ func (t *trial) make(p party, key string) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	if err := t.must("answer to the submission", a.is2xx(), "2xx", a.code()); err != nil {
+	if err := t.must(whatPosted, a.is2xx(), "2xx", a.code()); err != nil {
 		return made{}, err
 	}
 	return t.succeeds(p, key)
@@ -398,12 +413,12 @@ func (t *trial) count() (n int64, ok bool, err error) {
 	}
 	v, err := strictjson.Parse(a.Body)
 	if a.Status != http.StatusOK || err != nil {
-		return 0, false, fmt.Errorf("CountURL gives no count: %s", a.code())
+		return 0, false, fmt.Errorf("the URL that counts gives no count: %s", a.code())
 	}
 	at, _ := v.Lookup(t.config.CountPointer)
 	d, _ := at.Decimal()
 	if n, ok = d.Int64(); !ok || at.Kind() != strictjson.Number {
-		return 0, false, errors.New("CountURL gives no count: there is no whole number at CountPointer")
+		return 0, false, errors.New("the URL that counts gives no count: there is no whole number at its pointer")
 	}
 	return n, true, nil
 }
@@ -422,7 +437,7 @@ func (t *trial) counted(want int64, f func() error) error {
 	if err != nil {
 		return err
 	}
-	t.expect("resources made", after-before == want, strconv.FormatInt(want, 10), strconv.FormatInt(after-before, 10))
+	t.expect(whatMade, after-before == want, strconv.FormatInt(want, 10), strconv.FormatInt(after-before, 10))
 	return result
 }
 
