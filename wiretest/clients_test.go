@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -64,6 +65,7 @@ type recorder struct {
 	testing.TB
 	mu     sync.Mutex
 	errors []string
+	logs   []string
 }
 
 func (r *recorder) Helper() {}
@@ -71,22 +73,28 @@ func (r *recorder) Helper() {}
 func (r *recorder) Errorf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, a := range args {
-		if err, ok := a.(error); ok {
-			format = err.Error()
-		}
-	}
-	r.errors = append(r.errors, format)
+	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) Logf(string, ...any) {}
+func (r *recorder) Logf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logs = append(r.logs, fmt.Sprintf(format, args...))
+}
 
 // failed are the stages that a recorder was told of.
 func (r *recorder) failed() map[string]bool {
 	names := map[string]bool{}
 	for _, e := range r.errors {
-		name, _, _ := strings.Cut(e, ":")
-		names[name] = true
+		name, rest, _ := strings.Cut(e, ":")
+		if name != "wiretest" {
+			names[name] = true
+			continue
+		}
+		_, list, _ := strings.Cut(rest, ":\n")
+		for name := range strings.FieldsSeq(list) {
+			names[name] = true
+		}
 	}
 	return names
 }
@@ -314,6 +322,48 @@ func TestOtherForms(t *testing.T) {
 	}
 }
 
+// TestNoRoundTripper: a client that is none fails, once, and without a panic.
+func TestNoRoundTripper(t *testing.T) {
+	for want, newClient := range map[string]func(Target) http.RoundTripper{
+		"newClient returned a nil http.RoundTripper":  func(Target) http.RoundTripper { return nil },
+		"no function that makes an http.RoundTripper": nil,
+	} {
+		tb := &recorder{TB: t}
+		RoundTripper(tb, newClient, Only("http1/fresh/answered", "http1/reused/answered"))
+		if len(tb.errors) != 1 || !strings.Contains(tb.errors[0], want) {
+			t.Errorf("%q, want %s", tb.errors, want)
+		}
+	}
+}
+
+// TestManyFailures: what would be hundreds of stages is told in full for the first ones and
+// as a list for the others, with what net/http does; and what is advised helps.
+func TestManyFailures(t *testing.T) {
+	t.Parallel()
+	tb := &recorder{TB: t}
+	RoundTripper(tb, stock, Only("http1/reused/", "http1-tls/reused/"))
+	last := tb.errors[len(tb.errors)-1]
+	if len(tb.errors) != told+1 || !strings.Contains(last, " more stages failed:\n  http1-tls/reused/") {
+		t.Errorf("%d errors, the last %q", len(tb.errors), last)
+	}
+	if !strings.Contains(strings.Join(tb.logs, "\n"), advice) {
+		t.Errorf("no advice in %q", tb.logs)
+	}
+	tb = &recorder{TB: t}
+	RoundTripper(tb, func(target Target) http.RoundTripper { return unwound{stock(target)} }, Only("http1/reused/", "http1-tls/reused/", "http2/reused/"))
+	if len(tb.errors) > 0 || strings.Contains(strings.Join(tb.logs, "\n"), advice) {
+		t.Errorf("what is advised does not help: %q", tb.errors)
+	}
+}
+
+// unwound takes away what lets net/http read a body again.
+type unwound struct{ http.RoundTripper }
+
+func (u unwound) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.GetBody = nil
+	return u.RoundTripper.RoundTrip(r)
+}
+
 // TestNothingToJudge: what is no submission does not pass.
 func TestNothingToJudge(t *testing.T) {
 	for _, tc := range []struct {
@@ -323,7 +373,9 @@ func TestNothingToJudge(t *testing.T) {
 		want   string
 	}{
 		{"sends nothing", func(context.Context, Target) error { return nil }, nil, "no POST arrived"},
-		{"no stage is left", single, []Option{Only("http3/")}, "no POST arrived"},
+		{"no stage is left", single, []Option{Only("http3/")}, `Only: no stage has a name that begins with "http3/"`},
+		{"one prefix keeps none", single, []Option{Only("http1/fresh/answered", "reused")}, `Only: no stage has a name that begins with "reused"`},
+		{"nothing submits", nil, nil, "no function that submits"},
 		{"another key", func(ctx context.Context, target Target) error { target.Key = "other"; return single(ctx, target) }, nil,
 			"did not carry the Idempotency-Key"},
 		{"does not return", func(ctx context.Context, target Target) error {

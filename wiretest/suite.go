@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,7 @@ type options struct {
 func Parallel(n int) Option { return func(o *options) { o.parallel = max(1, n) } }
 
 // Only keeps the stages whose name begins with one of prefixes, such as "http1/"
-// for a client that may not speak TLS. A test fails when none is left.
+// for a client that may not speak TLS. A test fails when a prefix keeps none.
 func Only(prefixes ...string) Option {
 	return func(o *options) { o.only = append(o.only, prefixes...) }
 }
@@ -38,6 +39,10 @@ func Only(prefixes ...string) Option {
 // So does a run in which submit sent nothing at all.
 func Submit(t testing.TB, submit SubmitFunc, opts ...Option) {
 	t.Helper()
+	if submit == nil {
+		t.Errorf("wiretest: there is no function that submits")
+		return
+	}
 	run(t, func() (SubmitFunc, func()) { return submit, func() {} }, opts)
 }
 
@@ -48,8 +53,15 @@ func Submit(t testing.TB, submit SubmitFunc, opts ...Option) {
 // is for Submit.
 func RoundTripper(t testing.TB, newClient func(Target) http.RoundTripper, opts ...Option) {
 	t.Helper()
+	if newClient == nil {
+		t.Errorf("wiretest: there is no function that makes an http.RoundTripper")
+		return
+	}
 	run(t, func() (SubmitFunc, func()) { return through(newClient) }, opts)
 }
+
+// errNoClient is for a function that made no http.RoundTripper.
+var errNoClient = errors.New("wiretest: newClient returned a nil http.RoundTripper: nothing was tested")
 
 // through makes a submission of a RoundTripper, and what ends it.
 func through(newClient func(Target) http.RoundTripper) (SubmitFunc, func()) {
@@ -62,6 +74,9 @@ func through(newClient func(Target) http.RoundTripper) (SubmitFunc, func()) {
 		}
 		rt := rt
 		mu.Unlock()
+		if rt == nil {
+			return errNoClient
+		}
 		r, err := target.Request(ctx)
 		if err != nil {
 			return err
@@ -83,6 +98,13 @@ func through(newClient func(Target) http.RoundTripper) (SubmitFunc, func()) {
 	}
 }
 
+// told is how many failing stages are told in full.
+const told = 20
+
+// advice is for a second POST after a reused connection broke.
+const advice = "net/http sends a request that carries Idempotency-Key again, POST or not, when a connection that it kept breaks and the body can be read again. " +
+	"If the client is made of it: set GetBody of the request to nil, with a body that is not nil, as package transport of this module does."
+
 func run(t testing.TB, client func() (SubmitFunc, func()), opts []Option) {
 	t.Helper()
 	o := options{parallel: min(64, 16*runtime.GOMAXPROCS(0))}
@@ -90,6 +112,12 @@ func run(t testing.TB, client func() (SubmitFunc, func()), opts []Option) {
 		f(&o)
 	}
 	stages := o.keep(Stages())
+	for _, p := range o.only {
+		if !slices.ContainsFunc(stages, func(s Stage) bool { return strings.HasPrefix(s.Name, p) }) {
+			t.Errorf("wiretest: Only: no stage has a name that begins with %q, as %s does", p, Stages()[0].Name)
+			return
+		}
+	}
 	results, errs := make([]Result, len(stages)), make([]error, len(stages))
 	free := make(chan struct{}, o.parallel)
 	var wg sync.WaitGroup
@@ -106,12 +134,24 @@ func run(t testing.TB, client func() (SubmitFunc, func()), opts []Option) {
 
 	sent, struck, reused := 0, 0, 0
 	tried := map[string]int{}
+	var rest []string // stages that failed beyond those told in full
+	failed, kept := 0, false
 	for i, r := range results {
 		err := errs[i]
 		if err == nil {
 			err = r.Check()
 		}
+		if errors.Is(r.Returned, errNoClient) {
+			t.Errorf("%v", errNoClient)
+			return
+		}
 		if err != nil {
+			failed++
+			kept = kept || r.Stage.Reused && errors.Is(err, ErrSentTwice)
+		}
+		if err != nil && failed > told {
+			rest = append(rest, stages[i].Name)
+		} else if err != nil {
 			t.Errorf("%v", err)
 			if errors.Is(err, ErrSentTwice) {
 				t.Logf("%s: what the server did and saw:\n  %s", r.Stage.Name, strings.Join(r.Log, "\n  "))
@@ -125,6 +165,12 @@ func run(t testing.TB, client func() (SubmitFunc, func()), opts []Option) {
 		if len(r.Posts) > 0 && r.Posts[0].Reused {
 			reused++
 		}
+	}
+	if len(rest) > 0 {
+		t.Errorf("wiretest: %d more stages failed:\n  %s", len(rest), strings.Join(rest, "\n  "))
+	}
+	if kept {
+		t.Logf("wiretest: %s", advice)
 	}
 	if sent == 0 {
 		t.Errorf("wiretest: no POST arrived in any of %d stages: nothing was tested", len(stages))
