@@ -11,7 +11,7 @@
 // one that may hold test data (Config.Owned). It talks to the profile's origin alone, over HTTP/1.1,
 // each request over a connection of its own, never follows a redirect, uses no proxy,
 // and stops at Config.MaxRequests. Credentials, the values of inputs and of resources
-// are in no report.
+// are in no report; the IDs of requests and resources are.
 //
 // Not its job: certifying anything, load, authentication itself, and what would take as
 // long as the tracking window. It imports package agentic, conformance, transport (for the

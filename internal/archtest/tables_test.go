@@ -39,33 +39,33 @@ var arrows = map[string]string{
 	"conformance/clientkit": ". conformance conformance/clientkit/internal/story conformance/clientkit/internal/excerpt internal/ticket internal/strictjson",
 
 	"conformance/clientkit/internal/excerpt": "",
-	"conformance/clientkit/internal/story": ". conformance internal/strictjson",
-	"conformance/servicekit":               ". conformance transport internal/strictjson",
-	"desk":                                 ". client",
-	"internal/lease":                       "",
-	"internal/pgcheck":                     "internal/pgmigrate",
-	"internal/pgfold":                      "",
-	"internal/pgmigrate":                   "internal/pgfold",
-	"internal/savedform":                   ". client",
-	"internal/sim":                         ". client internal/sim/durable internal/sim/choice",
-	"internal/sim/choice":                  "",
-	"internal/sim/durable":                 ". client",
-	"internal/ticket":                      ". service sqlite postgres internal/strictjson",
-	"internal/inputschema":                 ". internal/strictjson",
-	".":                                    "internal/strictjson",
-	"internal/strictjson":                  "",
-	"internal/escape":                      "",
-	"internal/telemetry":                   "internal/escape",
-	"internal/filelock":                    "internal/privatefile",
-	"internal/privatefile":                 "",
-	"internal/groupcommit":                 "",
-	"internal/archtest":                    "",
-	"internal/pgtest":                      "", // for tests only
-	"internal/proof":                       "", // tests only
-	"internal/proof/hosts":                 "", // tests only
-	"internal/proof/kits":                  "", // tests only
-	"internal/proof/mcp":                   "", // tests only
-	"internal/proof/mcpclients":            "", // tests only
+	"conformance/clientkit/internal/story":   ". conformance internal/strictjson",
+	"conformance/servicekit":                 ". conformance transport internal/strictjson",
+	"desk":                                   ". client",
+	"internal/lease":                         "",
+	"internal/pgcheck":                       "internal/pgmigrate",
+	"internal/pgfold":                        "",
+	"internal/pgmigrate":                     "internal/pgfold",
+	"internal/savedform":                     ". client",
+	"internal/sim":                           ". client internal/sim/durable internal/sim/choice",
+	"internal/sim/choice":                    "",
+	"internal/sim/durable":                   ". client",
+	"internal/ticket":                        ". service sqlite postgres internal/strictjson",
+	"internal/inputschema":                   ". internal/strictjson",
+	".":                                      "internal/strictjson",
+	"internal/strictjson":                    "",
+	"internal/escape":                        "",
+	"internal/telemetry":                     "internal/escape",
+	"internal/filelock":                      "internal/privatefile",
+	"internal/privatefile":                   "",
+	"internal/groupcommit":                   "",
+	"internal/archtest":                      "",
+	"internal/pgtest":                        "", // for tests only
+	"internal/proof":                         "", // tests only
+	"internal/proof/hosts":                   "", // tests only
+	"internal/proof/kits":                    "", // tests only
+	"internal/proof/mcp":                     "", // tests only
+	"internal/proof/mcpclients":              "", // tests only
 
 	"internal/agentcall": ". client desk internal/escape internal/inputschema internal/strictjson",
 	"internal/mcpserver": "internal/agentcall internal/escape internal/strictjson",

@@ -50,9 +50,9 @@ What a check needs and is not given is reported as not exercised:
 ` + knownHelp + `
 An input is JSON, @FILE, or - for standard input. Each but the refused one is checked
 against the action's request schema before anything is sent. The values of inputs,
-resources and credentials are in no report. The report goes to standard output, as
-text or with --json as JSON. It states what was observed and certifies nothing
-(docs/conformance.md).
+resources and credentials are in no report; the IDs of requests and resources are.
+The report goes to standard output, as text or with --json as JSON. It states what was
+observed and certifies nothing (docs/conformance.md).
 
 Exit codes:
 ` + judgedExits + `
