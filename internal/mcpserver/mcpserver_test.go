@@ -72,7 +72,7 @@ func open(t *testing.T, fault ticket.Fault, change func(*agentcall.Config)) *hou
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.server = mcpserver.New(mcpserver.Config{Version: "test", Calls: func(principal string) (*agentcall.Calls, error) {
+	h.server = mcpserver.New(mcpserver.Config{Version: "test", Drain: time.Second, Calls: func(principal string) (*agentcall.Calls, error) {
 		if principal == "nobody" {
 			return nil, errors.New("not here")
 		}
