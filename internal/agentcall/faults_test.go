@@ -22,6 +22,7 @@ type between struct {
 	client.Transport
 	begin  func()               // before a request is bound
 	load   func() error         // instead of reading one
+	found  func(string) string  // the ID that is read instead
 	list   func()               // before a listing
 	submit func()               // after a POST
 	finish func() (error, bool) // instead of writing a receipt
@@ -40,6 +41,9 @@ func (b *between) Load(ctx context.Context, s client.Scope, id string) (*client.
 		if err := b.load(); err != nil {
 			return nil, err
 		}
+	}
+	if b.found != nil {
+		id = b.found(id)
 	}
 	return b.Ledger.Load(ctx, s, id)
 }
@@ -183,11 +187,17 @@ func TestAnotherMaySubmit(t *testing.T) {
 func TestRemembered(t *testing.T) {
 	h := open(t, ticket.Normal)
 	first := h.must(act, `{"subject":"one"}`)
+	h.calls = h.disturb(&between{found: func(id string) string { // as if there were so many requests
+		if strings.HasPrefix(id, "one-of-many") {
+			return first.id()
+		}
+		return id
+	}})
 	h.must("show_request", `{"request_id":"`+first.id()+`"}`)
 	for n := range 101 {
 		var ids []string
 		for i := range 100 {
-			ids = append(ids, fmt.Sprintf(`"no-request-%d-%d"`, n, i))
+			ids = append(ids, fmt.Sprintf(`"one-of-many-%d-%d"`, n, i))
 		}
 		h.must(act, `{"subject":"one","agentic_call":{"distinct_from":[`+strings.Join(ids, ",")+`]}}`)
 	}

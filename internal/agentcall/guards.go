@@ -3,7 +3,9 @@ package agentcall
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -103,7 +105,7 @@ func (c *Calls) guards(q question) (f finding, err error) {
 		switch {
 		case err != nil:
 			return f, err
-		case rec.Expired(now):
+		case rec.Expired(now), named && neverArrived(rec, now):
 		case rec.InputDigest == q.digest && !c.cfg.NoSameGuard:
 			if f.same == nil || f.same.State == client.Prepared {
 				f.same = rec
@@ -229,6 +231,9 @@ func (c *Calls) act(ctx context.Context, t *tool, call Call) (*Answer, error) {
 	if err := c.cfg.Engine.Transport.Approve(t.plan.Origin, t.plan.Action.ID); err != nil {
 		return nil, c.refused(err)
 	}
+	if err := c.exist(w.distinct, client.Filter{Origin: t.plan.Origin, ActionID: t.plan.Action.ID}); err != nil {
+		return nil, err
+	}
 	c.names(keys(w.distinct)...)
 	asked := w.requestID
 	if asked == "" && call.Agreed != nil {
@@ -286,8 +291,9 @@ func (c *Calls) act(ctx context.Context, t *tool, call Call) (*Answer, error) {
 	r := c.start(newID, true, release, func(ctx context.Context) (client.Result, error) {
 		req := client.Request{Plan: t.plan, Input: in.Body(), ID: newID}
 		res, err := c.client.Execute(ctx, req)
-		// A success that the agent names is no reason to hold another one back.
-		if twice, ok := errors.AsType[*client.DuplicateError](err); ok && w.distinct[twice.Earlier.RequestID] && !twice.Earlier.Open() {
+		// A success that the agent names is no reason to hold another one back, nor is
+		// what never arrived.
+		if twice, ok := errors.AsType[*client.DuplicateError](err); ok && w.distinct[twice.Earlier.RequestID] && (!twice.Earlier.Open() || c.arrivedNever(twice.Earlier.RequestID)) {
 			req.AllowDuplicate = true
 			return c.client.Execute(ctx, req)
 		}
@@ -391,6 +397,42 @@ func (c *Calls) find(f client.Filter) ([]client.Summary, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life), ledgerTime)
 	defer cancel()
 	return c.ledger.List(ctx, f)
+}
+
+// exist refuses IDs in distinct_from that name nothing: who makes them up has not
+// looked at what is there. The refusal lists what is open, of those that f chooses.
+func (c *Calls) exist(named map[string]bool, f client.Filter) error {
+	for _, id := range slices.Sorted(maps.Keys(named)) {
+		_, err := c.load(id)
+		if _, missing := errors.AsType[*client.NotFoundError](err); !missing {
+			continue // what else is wrong with the ledger shows where it matters
+		}
+		f = f.In(c.cfg.Engine.Scope)
+		f.Open, f.Order, f.Limit = true, client.UrgentFirst, maxShownOpen+1
+		list, err := c.find(f)
+		if err != nil {
+			return c.refused(err)
+		}
+		open := "There is no open request."
+		if len(list) > 0 {
+			var ids []string
+			for _, s := range list[:min(len(list), maxShownOpen)] {
+				ids = append(ids, s.RequestID)
+			}
+			open = "These are open: " + strings.Join(ids, ", ") + "."
+			if len(list) > maxShownOpen {
+				open += " And more."
+			}
+		}
+		return refuse("not-found", "distinct_from names %s, and this principal has no such request. Do not make IDs up. %s See %s.", id, open, toolList)
+	}
+	return nil
+}
+
+// arrivedNever is neverArrived of a saved request; false when it cannot be told.
+func (c *Calls) arrivedNever(requestID string) bool {
+	rec, err := c.load(requestID)
+	return err == nil && neverArrived(rec, time.Now())
 }
 
 func keys(m map[string]bool) []string {

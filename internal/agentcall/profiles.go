@@ -97,6 +97,8 @@ func (c *Calls) spec(_ context.Context, _ *tool, call Call) (*Answer, error) {
 		return nil, refuse("bad-arguments", "section is not a text.")
 	}
 	titles, texts := sections()
+	const of = "the Agentic Action Profile 0.1 (draft)."
+	about := "Section " + asked + " of " + of
 	out := struct {
 		Section  string   `json:"section"`
 		Text     string   `json:"text"`
@@ -104,17 +106,17 @@ func (c *Calls) spec(_ context.Context, _ *tool, call Call) (*Answer, error) {
 	}{asked, "", titles}
 	switch {
 	case asked == "":
-		out.Text = "Choose one of sections."
+		out.Text, about = "Choose one of sections.", "The sections of "+of
 	case asked == "profile-schema":
-		out.Text = agentic.ProfileSchema()
+		out.Text, about = agentic.ProfileSchema(), "The JSON Schema of profiles of "+of
 	case asked == "receipt-schema":
-		out.Text = agentic.ReceiptSchema()
+		out.Text, about = agentic.ReceiptSchema(), "The JSON Schema of receipts of "+of
 	case asked == "codes":
 		var b strings.Builder
 		for _, code := range agentic.Codes() {
 			fmt.Fprintf(&b, "%s (%s): %s\n", code.Code, code.Severity, code.Meaning)
 		}
-		out.Text = b.String()
+		out.Text, about = b.String(), "The diagnostic codes of this program."
 	default:
 		text, ok := texts[strings.TrimSuffix(asked, ".")]
 		if !ok {
@@ -122,7 +124,7 @@ func (c *Calls) spec(_ context.Context, _ *tool, call Call) (*Answer, error) {
 		}
 		out.Text = text
 	}
-	return ownText(out, "Section "+asked+" of the Agentic Action Profile 0.1 (draft)."), nil
+	return ownText(out, about), nil
 }
 
 // sections cuts the draft at its headings.

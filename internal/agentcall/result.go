@@ -83,6 +83,14 @@ const (
 	maxShownInput = 600
 )
 
+// inputText is an input as a list shows it. It is escaped with the whole answer.
+func inputText(rec *client.Record) string {
+	if text := []rune(string(rec.Input)); len(text) > maxShownInput {
+		return string(text[:maxShownInput]) + "…"
+	}
+	return string(rec.Input)
+}
+
 // resultSchema is the schema of a Result.
 var resultSchema = sync.OnceValue(func() []byte {
 	text := `{"type":"string"}`
@@ -239,7 +247,7 @@ const submitWords = "call " + toolSubmit + " again with distinct_from naming tho
 func (c *Calls) told(ctx context.Context, rec *client.Record, repeated bool, call Call) *Answer {
 	now := time.Now()
 	sum, last := rec.Summary(), rec.Last()
-	r := Result{RequestID: &rec.RequestID, ActionID: rec.ActionID, Origin: rec.Origin, Repeated: repeated, Receipt: last, Settled: string(sum.Settled), NeedsPerson: sum.NeedsPerson(now)}
+	r := Result{RequestID: &rec.RequestID, ActionID: rec.ActionID, Origin: rec.Origin, Repeated: repeated, Receipt: last, Settled: string(sum.Settled), NeedsPerson: needsPerson(rec, now)}
 	why := desk.CaseOf(rec, now)
 	next := func(tool string, wait time.Duration) {
 		r.Next = &Next{Tool: tool, Arguments: map[string]string{"request_id": rec.RequestID}, NotBeforeSeconds: int(math.Ceil(max(0, wait).Seconds()))}
@@ -264,7 +272,7 @@ func (c *Calls) told(ctx context.Context, rec *client.Record, repeated bool, cal
 		r.WouldSend = c.sending(rec)
 		next(toolSubmit, 0)
 	case sum.Settled != "":
-		r.State, r.Known = stateOf(sum.Outcome), "A person settled it ("+string(sum.Settled)+"). "+why.Why
+		r.State, r.Known = stateOf(sum.Outcome), "A person settled it ("+string(sum.Settled)+"). "+strings.TrimPrefix(why.Why, "A person settled it. ")
 		switch sum.Settled {
 		case client.AttestSucceeded:
 			r.Repeating = "Do not call again for the same purpose: a person found it done."
@@ -284,11 +292,47 @@ func (c *Calls) told(ctx context.Context, rec *client.Record, repeated bool, cal
 		if why.Kind == desk.Running {
 			r.State = Running
 		}
+		if unsent(rec, why) && r.State == Unknown {
+			r.Known = "This host observed itself that no byte of it was sent. " + r.Known
+			r.Repeating = "This request is never sent again, also not by waiting or by calling again. Do not make another one yet: read its status first."
+			if r.NeedsPerson {
+				r.Repeating = "This request is never sent again, also not by waiting or by calling again. Tell the user that it was not sent, and that a person can settle it now, by 'agentic requests abandon', 'supersede' or 'attest failed'. " +
+					"A new request for the same thing is for a person to decide: only if the user, told this, wants it, call the tool of the action with " + c.reservedOf(rec) + ".distinct_from naming this request_id."
+			}
+		}
 		if !r.NeedsPerson {
 			next(toolResume, untilCheck(rec, now))
 		}
 	}
 	return r.answer()
+}
+
+// unsent reports whether this host's own observations say that nothing of an attempted
+// request was sent, and no answer about it speaks against that.
+func unsent(rec *client.Record, of desk.Case) bool {
+	is := of.Kind == desk.NothingSent
+	for _, o := range rec.Observations {
+		is = is || o.Kind == client.ExchangeSubmit && o.Reach == client.NotSent
+		if o.Kind == client.ExchangeSubmit && o.Reach != client.NotSent || o.Outcome != "" && o.Outcome != agentic.Unknown {
+			return false
+		}
+	}
+	return is
+}
+
+// neverArrived reports whether an open request was not sent, and nothing that can still
+// be read will say more: either the service said that it does not know it, or nothing
+// was made to be read. It stays unknown, and only a person can settle it.
+func neverArrived(rec *client.Record, now time.Time) bool {
+	of := desk.CaseOf(rec, now)
+	return of.Open && (of.Kind == desk.Forgotten || of.Kind == desk.NothingSent) && unsent(rec, of)
+}
+
+// needsPerson is client.Summary.NeedsPerson, and does not wait for the window to end
+// of what never arrived.
+func needsPerson(rec *client.Record, now time.Time) bool {
+	sum := rec.Summary()
+	return sum.NeedsPerson(now) || neverArrived(rec, now)
 }
 
 func stateOf(o agentic.Outcome) State {
@@ -382,7 +426,7 @@ func (c *Calls) heldBack(t *tool, f finding, goOn string) *Answer {
 		}
 		sum := rec.Summary()
 		r.OpenRequests = append(r.OpenRequests, Open{RequestID: rec.RequestID, Outcome: string(sum.Outcome), CreatedAt: agentic.FormatTime(rec.CreatedAt),
-			AgeSeconds: int64(now.Sub(rec.CreatedAt) / time.Second), NeedsPerson: sum.NeedsPerson(now), InputText: escape.Bounded(string(rec.Input), maxShownInput)})
+			AgeSeconds: int64(now.Sub(rec.CreatedAt) / time.Second), NeedsPerson: needsPerson(rec, now), InputText: inputText(rec)})
 	}
 	first := r.OpenRequests[0].RequestID
 	r.Known = fmt.Sprintf("Nothing was saved or sent by this call. %d earlier request(s) of this action are not settled, or succeeded or were settled so short a time ago that you may not know it (open_requests). This call may be a repeat of one of them.", len(f.inTheWay))
@@ -442,7 +486,7 @@ func (c *Calls) refused(err error) error {
 	)
 	switch {
 	case errors.As(err, &input):
-		return badInput(err)
+		return badInput(err, "of the action")
 	case errors.As(err, &origin):
 		return refuse("origin-not-approved", "The operator of this server has not approved the origin of this action.")
 	case errors.As(err, &missing):

@@ -238,7 +238,25 @@ func refusal(k jsonschema.ErrorKind) string {
 	if path := k.KeywordPath(); len(path) > 0 {
 		keyword = path[0]
 	}
-	return "The value breaks the keyword " + keyword + " of the request schema"
+	return "The value breaks the keyword " + keyword + " of the request schema" + limit(k)
+}
+
+// limit is the number that a keyword of size has, in words; "" for all others.
+func limit(k jsonschema.ErrorKind) string {
+	n := 0
+	switch k := k.(type) {
+	case *kind.MinLength:
+		n = k.Want
+	case *kind.MaxLength:
+		n = k.Want
+	case *kind.MinItems:
+		n = k.Want
+	case *kind.MaxItems:
+		n = k.Want
+	default:
+		return ""
+	}
+	return fmt.Sprintf(", which is %d", n)
 }
 
 func (r *report) problem(at, refusal string, e *jsonschema.ValidationError) {

@@ -76,6 +76,8 @@ func TestCheckDiagnostic(t *testing.T) {
 func TestCheckQuotesNoValue(t *testing.T) {
 	const secret = "5309125 secret"
 	for _, tt := range []struct{ schema, input, pointer, problem string }{
+		{`{"properties":{"x":{"maxLength":2}}}`, `{"x":"` + secret + `"}`, "/x", `The value breaks the keyword maxLength of the request schema, which is 2 ("/properties/x/maxLength").`},
+		{`{"properties":{"x":{"minItems":2}}}`, `{"x":[1]}`, "/x", `The value breaks the keyword minItems of the request schema, which is 2 ("/properties/x/minItems").`},
 		{`{"properties":{"x":{"pattern":"^a+$"}}}`, `{"x":"` + secret + `"}`, "/x", `The value breaks the keyword pattern of the request schema ("/properties/x/pattern").`},
 		{`{"properties":{"x":{"maxLength":3}}}`, `{"x":"` + secret + `"}`, "/x", `keyword maxLength of`},
 		{`{"properties":{"x":{"minLength":99}}}`, `{"x":"` + secret + `"}`, "/x", `keyword minLength of`},
