@@ -26,6 +26,9 @@ import (
 	"github.com/agentic-go/agentic/transport"
 )
 
+// answerWithin is long, and yet shows in a test that waits for it.
+const answerWithin = 2 * time.Second
+
 // house is a ticket service and an MCP server for its action.
 type house struct {
 	t       *testing.T
@@ -72,7 +75,7 @@ func open(t *testing.T, fault ticket.Fault, change func(*agentcall.Config)) *hou
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.server = mcpserver.New(mcpserver.Config{Version: "test", Drain: time.Second, Calls: func(principal string) (*agentcall.Calls, error) {
+	h.server = mcpserver.New(mcpserver.Config{Version: "test", Drain: time.Second, AnswerWithin: answerWithin, Calls: func(principal string) (*agentcall.Calls, error) {
 		if principal == "nobody" {
 			return nil, errors.New("not here")
 		}

@@ -41,7 +41,7 @@ func (s *Server) Stdio(ctx context.Context, principal string, in io.ReadCloser, 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := p.server(session).Run(life, c); err != nil && !c.isClosed() {
+		if err := p.server(session, c.stopped).Run(life, c); err != nil && !c.isClosed() {
 			s.cfg.Logger.Warn("the connection ended", "error", err)
 		}
 	}()
