@@ -145,7 +145,7 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.DurationVar(&f.RepeatWithin, "repeat-within", agentcall.DefaultRepeat, "a success answers the same input for this `DURATION`; 0 is open requests only")
 	s.DurationVar(&f.Recent, "recent", agentcall.DefaultRecent, "hold another input back for this `DURATION` after a success that the agent perhaps has not read; 0 is open requests only")
 	s.DurationVar(&f.AnswerWithin, "answer-within", agentcall.DefaultAnswerWithin, "answer a call after this `DURATION` at most; its execution goes on")
-	s.StringVar(&f.Listen, "listen", "", "speak HTTP at this `ADDRESS`, such as 127.0.0.1:8722 (default: standard input and output)")
+	s.StringVar(&f.Listen, "listen", "", "speak HTTP at this `ADDRESS`, such as 127.0.0.1:8722 (default, and with '': standard input and output)")
 	s.StringVar(&f.TLSCert, "tls-cert", "", "PEM `FILE` of the certificate, and those between it and its root")
 	s.StringVar(&f.TLSKey, "tls-key", "", "PEM `FILE` of its private key")
 	s.StringVar(&f.Tokens, "tokens", "", "`FILE` of principals and the hashes of their bearer tokens")
@@ -186,6 +186,9 @@ func (c *Commands) run(cmd *cobra.Command, f *flags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkListen(web); err != nil {
+		return err
+	}
 	o, err := f.reach.Open(ctx)
 	if err != nil {
 		return err
@@ -199,11 +202,11 @@ func (c *Commands) run(cmd *cobra.Command, f *flags, args []string) error {
 		return err
 	}
 	server := mcpserver.New(mcpserver.Config{
-		Version: c.host.Version(), Logger: c.host.Log(),
+		Version: c.host.Version(), Logger: c.host.Log(), AnswerWithin: s.AnswerWithin, Drain: drain,
 		Calls: func(principal string) (*agentcall.Calls, error) {
 			allow, ok := s.allowed(principal)
 			if !ok {
-				return nil, errors.New("this principal is not in the configuration file")
+				return nil, fmt.Errorf("%w: it is not in principals of the configuration file", mcpserver.ErrNotServed)
 			}
 			engine := o.Engine
 			engine.Scope = client.Scope{Principal: principal, Environment: f.reach.Scope().Environment}
@@ -274,12 +277,24 @@ func (c *Commands) serve(ctx context.Context, server *mcpserver.Server, s *Setti
 	if web.TLS != nil {
 		scheme = "https"
 	}
-	c.host.Say("listening at %s://%s/mcp", scheme, l.Addr())
-	err = server.Serve(ctx, l, web)
-	if errors.Is(err, mcpserver.ErrNeedsTLS) || errors.Is(err, mcpserver.ErrNeedsTokens) {
+	c.host.Say("listening at %s://%s%s", scheme, l.Addr(), mcpserver.Path)
+	return server.Serve(ctx, l, web)
+}
+
+// checkListen refuses an address where HTTP would not be safe, before anything is
+// opened or bound.
+func (s *Settings) checkListen(web mcpserver.HTTPConfig) error {
+	if s.Listen == "" {
+		return nil
+	}
+	addr, err := net.ResolveTCPAddr("tcp", s.Listen)
+	if err != nil {
+		return advice.New("listen", err, "Give another address with --listen, such as 127.0.0.1:0.")
+	}
+	if err := web.Check(addr); err != nil {
 		return advice.BadUsage("--listen "+s.Listen+": "+err.Error(), "Give --tls-cert, --tls-key and --tokens, or listen on 127.0.0.1.")
 	}
-	return err
+	return nil
 }
 
 // plans reads the profiles and binds all of their actions.

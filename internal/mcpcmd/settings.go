@@ -95,10 +95,13 @@ func (s *Settings) allowed(principal string) (allow func(*agentic.Plan) bool, kn
 	return func(p *agentic.Plan) bool { return allows(s.Allow, p) && allows(list, p) }, known || s.Principals == nil
 }
 
-// merge takes from a file what no flag says.
+// merge takes from a file what no flag says. With --listen ” nothing of HTTP is taken.
 func (s *Settings) merge(f *file, changed func(flag string) bool) {
 	s.Profiles, s.Principals = append(s.Profiles, f.Profiles...), f.Principals
-	from := func(flag string) bool { return f.has[flag] && !changed(flag) }
+	piped := changed("listen") && s.Listen == ""
+	from := func(flag string) bool {
+		return f.has[flag] && !changed(flag) && !(piped && slices.Contains([]string{"tls-cert", "tls-key", "tokens", "allow-origin"}, flag))
+	}
 	for flag, set := range map[string]func(){
 		"allow": func() { s.Allow = f.Allow }, "confirm": func() { s.Confirm = f.Confirm },
 		"same-input-guard": func() { s.SameInputGuard = f.SameInputGuard }, "open-guard": func() { s.OpenGuard = f.OpenGuard },

@@ -1,6 +1,7 @@
 package mcpcmd
 
 import (
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentic-go/agentic"
+	"github.com/agentic-go/agentic/internal/mcpserver"
 	"github.com/agentic-go/agentic/internal/ticket"
 )
 
@@ -42,6 +44,44 @@ func TestParse(t *testing.T) {
 	s.merge(f, func(flag string) bool { return flag == "allow" || flag == "confirm" })
 	if s.Confirm || s.Allow[0] != "y" || s.AnswerWithin != 5*time.Second || s.SameInputGuard {
 		t.Errorf("merged to %+v", s)
+	}
+}
+
+// TestListen: --listen ” leaves all of HTTP that the file has, and what is not safe is
+// refused before anything is bound.
+func TestListen(t *testing.T) {
+	f, err := parse([]byte(`{"profiles":["a"],"listen":"127.0.0.1:0","tls_cert":"c","tls_key":"k","tokens":"t","allow_origins":["https://b.example"]}`), "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := func(flag string) bool { return flag == "listen" }
+	s := Settings{AnswerWithin: time.Second}
+	s.merge(f, given)
+	if err := s.check(); err != nil || s.Listen+s.TLSCert+s.TLSKey+s.Tokens != "" || s.AllowOrigins != nil {
+		t.Errorf("merged to %+v: %v", s, err)
+	}
+	s = Settings{AnswerWithin: time.Second, Listen: "127.0.0.1:1"}
+	s.merge(f, given)
+	if s.Listen != "127.0.0.1:1" || s.Tokens != "/t" {
+		t.Errorf("merged to %+v", s)
+	}
+
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for address, want := range map[string]string{
+		"0.0.0.0:" + port: "needs a certificate", // and not that it is in use
+		":" + port:        "needs a certificate",
+		"127.0.0.1:0":     "", "localhost:0": "", "": "",
+		"127.0.0.1": "missing port",
+	} {
+		err := (&Settings{Listen: address}).checkListen(mcpserver.HTTPConfig{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v", address, err)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -41,23 +42,36 @@ const (
 	stateless      = "2026-07-28" // the first version of the protocol without sessions
 )
 
-// The errors of Serve for a place where it would not be safe.
+// Path is where the protocol is spoken.
+const Path = "/mcp"
+
+// The errors of Serve and Check for a place where it would not be safe.
 var (
 	ErrNeedsTLS    = errors.New("off loopback the server needs a certificate")
 	ErrNeedsTokens = errors.New("off loopback the server needs bearer tokens")
 )
 
+// Check refuses an address where it would not be safe, with ErrNeedsTLS or
+// ErrNeedsTokens. Every address that is not one of loopback is one of the outside.
+func (cfg *HTTPConfig) Check(addr net.Addr) error {
+	if a, ok := addr.(*net.TCPAddr); ok && a.IP.IsLoopback() {
+		return nil
+	}
+	switch {
+	case cfg.TLS == nil:
+		return ErrNeedsTLS
+	case cfg.Principal == nil:
+		return ErrNeedsTokens
+	}
+	return nil
+}
+
 // Serve serves HTTP on a listener until ctx ends, and closes it. What runs then is
 // for Shutdown.
 func (s *Server) Serve(ctx context.Context, l net.Listener, cfg HTTPConfig) error {
 	defer l.Close()
-	if a, ok := l.Addr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
-		switch {
-		case cfg.TLS == nil:
-			return ErrNeedsTLS
-		case cfg.Principal == nil:
-			return ErrNeedsTokens
-		}
+	if err := cfg.Check(l.Addr()); err != nil {
+		return err
 	}
 	server := &http.Server{
 		Handler: s.Handler(cfg), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
@@ -86,22 +100,24 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cfg HTTPConfig) erro
 	return nil
 }
 
-// Handler serves the protocol at every path. It checks the Host on loopback, the
-// Origin of browsers, and the token, before anything of a message is read.
+// Handler serves the protocol at Path. It checks the Host on loopback, the Origin of
+// browsers, and the token, before anything of a message is read.
 func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 	patience := cfg.BodyTimeout
 	if patience <= 0 {
 		patience = DefaultBodyTimeout
 	}
-	serverOf := func(r *http.Request) *mcp.Server {
+	principalOf := func(r *http.Request) (*principal, error) {
 		name := cfg.Anonymous
 		if cfg.Principal != nil {
 			name = auth.TokenInfoFromContext(r.Context()).UserID
 		}
-		p, err := s.of(name)
+		return s.of(name)
+	}
+	serverOf := func(r *http.Request) *mcp.Server {
+		p, err := principalOf(r)
 		if err != nil {
-			s.cfg.Logger.Error("cannot serve a principal", "error", err)
-			return nil
+			return nil // it shuts down
 		}
 		return p.web
 	}
@@ -110,6 +126,15 @@ func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 	sessions := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxMessage, SessionTimeout: sessionTimeout})
 	single := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, MaxRequestBodyBytes: maxMessage, PropagateRequestCancellation: true})
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := principalOf(r)
+		switch {
+		case errors.Is(err, ErrNotServed):
+			http.Error(w, "the principal of this token is not served here: who runs the server has to add it", http.StatusForbidden)
+			return
+		case err != nil:
+			http.Error(w, "this principal cannot be served now", http.StatusServiceUnavailable)
+			return
+		}
 		if !wholeBody(w, r) {
 			return
 		}
@@ -119,10 +144,8 @@ func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 		}
 		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" { // it opens one
 			n := 0
-			if web := serverOf(r); web != nil {
-				for range web.Sessions() {
-					n++
-				}
+			for range p.web.Sessions() {
+				n++
 			}
 			if n >= maxSessions {
 				http.Error(w, "this principal has too many sessions: close some, or wait until those that are not used end", http.StatusServiceUnavailable)
@@ -143,6 +166,10 @@ func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.URL.Path != Path {
+			http.NotFound(w, r)
+			return
+		}
 		if origins := r.Header.Values("Origin"); len(origins) > 1 || len(origins) == 1 && !slices.Contains(cfg.Origins, origins[0]) {
 			http.Error(w, "this Origin is not allowed", http.StatusForbidden)
 			return
@@ -180,7 +207,7 @@ func shared(w http.ResponseWriter, r *http.Request, page string) bool {
 
 // wholeBody reads the message of a POST before anything is done with it, so that a
 // slow client holds nothing but its connection, and not for long. It reports false
-// when it has answered.
+// when it has answered. What is no message of the protocol is refused as over a pipe.
 func wholeBody(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true
@@ -195,6 +222,16 @@ func wholeBody(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if _, err := decode(data); err != nil {
+		refused, ok := errors.AsType[*wrong](err)
+		if !ok {
+			refused = &wrong{code: jsonrpc.CodeInvalidRequest, why: err.Error()}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write(refused.answer())
+		return false
+	}
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	return true
 }

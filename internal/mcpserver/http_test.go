@@ -3,9 +3,12 @@ package mcpserver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -202,7 +205,11 @@ func TestRefusedOverHTTP(t *testing.T) {
 		"no token":           {initialize, nil, 401},
 		"wrong token":        {initialize, map[string]string{"Authorization": "Bearer x"}, 401},
 		"not bearer":         {initialize, map[string]string{"Authorization": "Basic token-of-ada"}, 401},
-		"no such principal":  {initialize, map[string]string{"Authorization": "Bearer token-of-nobody"}, 400},
+		"no such principal":  {initialize, map[string]string{"Authorization": "Bearer token-of-nobody"}, 403},
+		"duplicate member":   {`{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}`, map[string]string{"Authorization": ada}, 400},
+		"batch":              {"[" + initialize + "]", map[string]string{"Authorization": ada}, 400},
+		"ID null":            {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, map[string]string{"Authorization": ada}, 400},
+		"response of none":   {`{"jsonrpc":"2.0","id":{},"result":{}}`, map[string]string{"Authorization": ada}, 400},
 		"allowed origin":     {initialize, map[string]string{"Authorization": ada, "Origin": "https://app.example"}, 200},
 		"other origin":       {initialize, map[string]string{"Authorization": ada, "Origin": "https://evil.example"}, 403},
 		"null origin":        {initialize, map[string]string{"Authorization": ada, "Origin": "null"}, 403},
@@ -215,7 +222,34 @@ func TestRefusedOverHTTP(t *testing.T) {
 			t.Errorf("%s: HTTP status %d, want %d", name, got, c.want)
 		}
 	}
+	for _, path := range []string{"", "/", "/mcp/", "/mcp/x", "/.well-known/oauth-protected-resource"} {
+		if got := request(t, http.MethodPost, strings.TrimSuffix(url, mcpserver.Path)+path, initialize, map[string]string{"Authorization": ada}); got != http.StatusNotFound {
+			t.Errorf("at %q: HTTP status %d", path, got)
+		}
+	}
 	h.posts(0)
+}
+
+// TestNotServed: a token whose principal may not use the server is told so, and who
+// runs the server reads it once.
+func TestNotServed(t *testing.T) {
+	var log strings.Builder
+	s := mcpserver.New(mcpserver.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Calls: func(string) (*agentcall.Calls, error) {
+		return nil, fmt.Errorf("%w: secret reasons", mcpserver.ErrNotServed)
+	}})
+	handler := s.Handler(mcpserver.HTTPConfig{Principal: tokens})
+	for range 3 {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		r.Header.Set("Authorization", "Bearer token-of-eve")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if body := w.Body.String(); w.Code != http.StatusForbidden || !strings.Contains(body, "not served here") || strings.Contains(body, "secret") || strings.Contains(body, "eve") {
+			t.Errorf("HTTP status %d: %s", w.Code, body)
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "eve") {
+		t.Errorf("the log has %s", &log)
+	}
 }
 
 // TestBrowser: a page of an allowed origin may ask before it has a token, and read the

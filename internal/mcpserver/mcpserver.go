@@ -22,12 +22,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentic-go/agentic/internal/agentcall"
+	"github.com/agentic-go/agentic/internal/escape"
 )
 
 // Config is what a host decides.
 type Config struct {
 	// Calls makes the calls of one principal. It is asked once for each; the Server
-	// shuts them down.
+	// shuts them down. ErrNotServed refuses a principal, for good.
 	Calls func(principal string) (*agentcall.Calls, error)
 
 	// AnswerWithin bounds how long a call waits for a person to agree, and for what runs
@@ -48,6 +49,7 @@ type Server struct {
 	mu         sync.Mutex
 	closed     bool
 	principals map[string]*principal
+	refused    map[string]bool // principals that are not served, each logged once
 }
 
 // principal is what one principal sees: its tools, requests and resources.
@@ -72,10 +74,13 @@ func New(cfg Config) *Server {
 	if cfg.Drain <= 0 {
 		cfg.Drain = DefaultDrain
 	}
-	s := &Server{cfg: cfg, principals: map[string]*principal{}}
+	s := &Server{cfg: cfg, principals: map[string]*principal{}, refused: map[string]bool{}}
 	_, _ = rand.Read(s.key[:]) // it never fails
 	return s
 }
+
+// ErrNotServed says that a principal may not use the server.
+var ErrNotServed = errors.New("this principal is not served")
 
 var errClosed = errors.New("the server is shutting down")
 
@@ -89,8 +94,17 @@ func (s *Server) of(name string) (*principal, error) {
 	if p := s.principals[name]; p != nil {
 		return p, nil
 	}
+	if s.refused[name] {
+		return nil, ErrNotServed
+	}
 	calls, err := s.cfg.Calls(name)
+	if errors.Is(err, ErrNotServed) {
+		s.refused[name] = true // principals are as many as tokens
+		s.cfg.Logger.Warn("a principal is not served", "principal", escape.Bounded(name, 64))
+		return nil, err
+	}
 	if err != nil {
+		s.cfg.Logger.Error("a principal cannot be served", "error", err)
 		return nil, err
 	}
 	p := &principal{Server: s, name: name, calls: calls, open: map[string]*asked{}}

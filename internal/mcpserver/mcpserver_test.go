@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -77,7 +77,7 @@ func open(t *testing.T, fault ticket.Fault, change func(*agentcall.Config)) *hou
 	}
 	h.server = mcpserver.New(mcpserver.Config{Version: "test", Drain: time.Second, AnswerWithin: answerWithin, Calls: func(principal string) (*agentcall.Calls, error) {
 		if principal == "nobody" {
-			return nil, errors.New("not here")
+			return nil, fmt.Errorf("%w: not here", mcpserver.ErrNotServed)
 		}
 		cfg := agentcall.Config{
 			Engine: client.Config{Ledger: ledger, Transport: tr, Scope: client.Scope{Principal: principal, Environment: "test"}},
