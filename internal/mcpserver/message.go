@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -116,27 +117,49 @@ func usableID(v strictjson.Value) bool {
 // loneID finds the ID of a message that is too deep, has duplicate members or is cut
 // off, when exactly one is readable; otherwise nil.
 func loneID(data []byte) (id []byte) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			break
+	depth, start, text := 0, 0, false
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		switch {
+		case text && c == '\\':
+			i++ // what it escapes is part of the text
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			if depth++; depth == 1 {
+				if start = i + 1; c == '[' {
+					return nil
+				}
+			}
+		case depth == 1 && (c == ',' || c == '}'):
+			if !member(data[start:i], &id) {
+				return nil
+			}
+			if start = i + 1; c == '}' {
+				return id
+			}
+		case c == '}' || c == ']':
+			depth--
 		}
-		var raw json.RawMessage
-		if dec.Decode(&raw) != nil {
-			break
-		}
-		if name != "id" {
-			continue
-		}
-		v, err := strictjson.Parse(raw)
-		if err != nil || id != nil || !usableID(v) {
-			return nil
-		}
-		id = v.Compact()
 	}
 	return id
+}
+
+// member takes the ID from one member of an object. It reports false when the member is
+// an ID that cannot be answered, or the second one.
+func member(raw []byte, id *[]byte) bool {
+	v, err := strictjson.Parse(slices.Concat([]byte("{"), raw, []byte("}")))
+	if err != nil {
+		return !bytes.HasPrefix(bytes.TrimSpace(raw), []byte(`"id"`))
+	}
+	got, ok := v.Member("id")
+	if !ok {
+		return true
+	}
+	if *id != nil || !usableID(got) {
+		return false
+	}
+	*id = got.Compact()
+	return true
 }
