@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -205,6 +206,20 @@ func (r Receipt) texts() []placedText {
 		}
 	}
 	return texts
+}
+
+// Clone is a copy that shares nothing with the receipt.
+func (r Receipt) Clone() Receipt {
+	if r.ResourceID != nil {
+		id := *r.ResourceID
+		r.ResourceID = &id
+	}
+	if r.Evidence != nil {
+		e := *r.Evidence
+		e.Matched = slices.Clone(e.Matched)
+		r.Evidence = &e
+	}
+	return r
 }
 
 // Encode is the receipt as one line of JSON, without HTML escapes, in the order

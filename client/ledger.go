@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/agentic-go/agentic"
@@ -113,6 +114,19 @@ type Record struct {
 	PurgedAt      time.Time
 	Purged        agentic.Outcome // a tombstone's: of its last receipt
 	PurgedSettled Verb            // a tombstone's: with which a person settled it
+}
+
+// Clone is a copy that shares the documents only, which nobody changes.
+func (r *Record) Clone() *Record {
+	c := *r
+	c.Input = slices.Clone(r.Input)
+	c.Observations = CloneObservations(r.Observations)
+	c.Notes = slices.Clone(r.Notes)
+	c.Receipts = slices.Clone(r.Receipts)
+	for i := range c.Receipts {
+		c.Receipts[i] = c.Receipts[i].Clone()
+	}
+	return &c
 }
 
 // Expired reports whether a prepared request may not be sent any more: its tracking
@@ -341,6 +355,15 @@ type Observation struct {
 	Detail   string          `json:"detail,omitempty"`  // one bounded sentence about Class
 	Outcome  agentic.Outcome `json:"outcome,omitempty"` // what a status answer established
 	Checks   []agentic.Check `json:"checks,omitempty"`
+}
+
+// CloneObservations is a copy that shares nothing with obs.
+func CloneObservations(obs []Observation) []Observation {
+	obs = slices.Clone(obs)
+	for i := range obs {
+		obs[i].Checks = slices.Clone(obs[i].Checks)
+	}
+	return obs
 }
 
 // withoutChecks is what others than the ledger may see.

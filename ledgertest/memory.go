@@ -172,7 +172,7 @@ func (m *Memory) take(h *memoryHold, b *client.Binding, intent client.Intent) er
 			r.next = client.AfterAttempt(r.record.SeenAt, r.record.Term)
 		}
 	}
-	h.request, h.fence, h.record = r, r.fence, cloneRecord(&r.record)
+	h.request, h.fence, h.record = r, r.fence, r.record.Clone()
 	return nil
 }
 
@@ -201,7 +201,7 @@ func (m *Memory) Load(ctx context.Context, scope client.Scope, requestID string)
 	if r == nil {
 		return nil, &client.NotFoundError{Scope: scope, RequestID: requestID}
 	}
-	return cloneRecord(&r.record), nil
+	return r.record.Clone(), nil
 }
 
 // duplicate is the request that a guard finds for a new one, the newest first, or nil.
@@ -439,9 +439,9 @@ func (h *memoryHold) append(ctx context.Context, obs []client.Observation, r *ag
 	if len(obs) > 0 || r != nil {
 		h.request.entries++
 	}
-	rec.Observations = append(rec.Observations, cloneObservations(obs)...)
+	rec.Observations = append(rec.Observations, client.CloneObservations(obs)...)
 	if r != nil {
-		rec.Receipts = append(rec.Receipts, cloneReceipt(*r))
+		rec.Receipts = append(rec.Receipts, r.Clone())
 		h.ended = true
 		h.request.next = time.Time{}
 		if at, ok := client.NextCheck(rec.RequestID, rec.CreatedAt, rec.SeenAt, rec.Window); ok && !r.Outcome.Final() && rec.Settled() == nil {
@@ -457,39 +457,4 @@ func (h *memoryHold) Release() error {
 		h.lock = nil
 	}
 	return nil
-}
-
-func cloneRecord(r *client.Record) *client.Record {
-	c := *r
-	c.Input = slices.Clone(r.Input)
-	c.Profile.Body = slices.Clone(r.Profile.Body)
-	c.OpenAPI.Body = slices.Clone(r.OpenAPI.Body)
-	c.Observations = cloneObservations(r.Observations)
-	c.Notes = slices.Clone(r.Notes)
-	c.Receipts = slices.Clone(r.Receipts)
-	for i := range c.Receipts {
-		c.Receipts[i] = cloneReceipt(c.Receipts[i])
-	}
-	return &c
-}
-
-func cloneObservations(obs []client.Observation) []client.Observation {
-	obs = slices.Clone(obs)
-	for i := range obs {
-		obs[i].Checks = slices.Clone(obs[i].Checks)
-	}
-	return obs
-}
-
-func cloneReceipt(r agentic.Receipt) agentic.Receipt {
-	if r.ResourceID != nil {
-		id := *r.ResourceID
-		r.ResourceID = &id
-	}
-	if r.Evidence != nil {
-		e := *r.Evidence
-		e.Matched = slices.Clone(e.Matched)
-		r.Evidence = &e
-	}
-	return r
 }

@@ -342,7 +342,7 @@ func (p *process) call(what string, request int, asked *input, patient bool, do 
 	}
 	p.exec, p.hold, p.answer, p.trusted = x, nil, nil, false
 	if r := w.store.Get(durable.Key{Scope: scope, ID: requestID(request)}); r != nil && durable.Final(&r.Record) {
-		saved := durable.CloneReceipt(*r.Record.Last())
+		saved := r.Record.Last().Clone()
 		x.finished = &saved
 	}
 	if w.telling {

@@ -155,7 +155,7 @@ func (o *oracle) auditRequest(s *seen, r *durable.Request) {
 			w.fail(FinalReceipt, "%s said %s, and then %s", rec.RequestID, rec.Receipts[i-1].Outcome, rec.Receipts[i].Outcome)
 		}
 		o.judge(rec, &rec.Receipts[i])
-		s.receipts = append(s.receipts, durable.CloneReceipt(rec.Receipts[i]))
+		s.receipts = append(s.receipts, rec.Receipts[i].Clone())
 	}
 }
 

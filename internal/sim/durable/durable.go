@@ -95,7 +95,7 @@ func (s *Ledger) Begin(k Key, b *client.Binding, intent client.Intent, now time.
 	g := &Grant{Request: r, Until: Never}
 	if r.Record.Over() != nil {
 		g.Fence, g.Ended = r.Fence, true
-		return g, cloneRecord(&r.Record), nil
+		return g, r.Record.Clone(), nil
 	}
 	s.Changes++
 	r.Fence++
@@ -109,7 +109,7 @@ func (s *Ledger) Begin(k Key, b *client.Binding, intent client.Intent, now time.
 	if r.Record.State == client.Attempted && r.Record.Settled() == nil {
 		r.Next = client.AfterAttempt(r.Record.SeenAt, r.Record.Term)
 	}
-	return g, cloneRecord(&r.Record), nil
+	return g, r.Record.Clone(), nil
 }
 
 // heldAt reports whether a hold stands.
@@ -188,11 +188,11 @@ func (s *Ledger) Append(g *Grant, obs []client.Observation, r *agentic.Receipt, 
 	if len(obs) > 0 || r != nil {
 		g.Request.Entries++
 	}
-	rec.Observations = append(rec.Observations, cloneObservations(obs)...)
+	rec.Observations = append(rec.Observations, client.CloneObservations(obs)...)
 	if r == nil {
 		return nil
 	}
-	rec.Receipts = append(rec.Receipts, CloneReceipt(*r))
+	rec.Receipts = append(rec.Receipts, r.Clone())
 	g.Ended = true
 	g.Request.Next = time.Time{}
 	if at, ok := client.NextCheck(rec.RequestID, rec.CreatedAt, Later(highest, rec.SeenAt), rec.Window); ok && !r.Outcome.Final() && rec.Settled() == nil {
@@ -210,7 +210,7 @@ func (s *Ledger) Load(k Key) (*client.Record, error) {
 	if r == nil {
 		return nil, &client.NotFoundError{Scope: k.Scope, RequestID: k.ID}
 	}
-	return cloneRecord(&r.Record), nil
+	return r.Record.Clone(), nil
 }
 
 // Summary is the request as a listing has it.
@@ -351,41 +351,6 @@ func (s *Ledger) bury(r *Request, now time.Time) {
 
 // Final reports whether the last receipt ends the request (D11).
 func Final(r *client.Record) bool { return r.Last() != nil && r.Last().Outcome.Final() }
-
-// cloneRecord shares the documents only, which nobody changes.
-func cloneRecord(r *client.Record) *client.Record {
-	c := *r
-	c.Input = slices.Clone(r.Input)
-	c.Observations = cloneObservations(r.Observations)
-	c.Notes = slices.Clone(r.Notes)
-	c.Receipts = slices.Clone(r.Receipts)
-	for i := range c.Receipts {
-		c.Receipts[i] = CloneReceipt(c.Receipts[i])
-	}
-	return &c
-}
-
-func cloneObservations(obs []client.Observation) []client.Observation {
-	obs = slices.Clone(obs)
-	for i := range obs {
-		obs[i].Checks = slices.Clone(obs[i].Checks)
-	}
-	return obs
-}
-
-// CloneReceipt is a copy that shares nothing.
-func CloneReceipt(r agentic.Receipt) agentic.Receipt {
-	if r.ResourceID != nil {
-		id := *r.ResourceID
-		r.ResourceID = &id
-	}
-	if r.Evidence != nil {
-		e := *r.Evidence
-		e.Matched = slices.Clone(e.Matched)
-		r.Evidence = &e
-	}
-	return r
-}
 
 // Later is the later of two times.
 func Later(a, b time.Time) time.Time {
