@@ -7,9 +7,10 @@
 // Not its job: any decision about a request. Package client has the order of
 // section 6 and package agentic the decisions; an outcome becomes an exit code
 // here and nothing else. The larger commands have rooms of their own, whose host it is:
-// deskcmd, workcmd and conformcmd. It imports the root package, client, conformance,
-// desk, transport, and of internal advice, conformcmd, demo, deskcmd, documents, escape,
-// inputschema, place, render, scenario, telemetry, ticket and workcmd.
+// deskcmd, workcmd, conformcmd and mcpcmd. It imports the root package, client,
+// conformance, desk, transport, and of internal advice, conformcmd, demo, deskcmd,
+// documents, escape, inputschema, mcpcmd, place, render, scenario, telemetry, ticket and
+// workcmd.
 //
 // One command, straight down: Main makes an app of the process; app.run builds
 // the tree of commands (root.go) and gives the arguments to cobra; the command's

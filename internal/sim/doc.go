@@ -23,5 +23,5 @@
 //
 // Its job is finding runs that break a promise. It is not about HTTP, SQL or JSON: wire
 // level, drivers and parsers have tests of their own, and processes and power cuts are
-// internal/proof's. It imports agentic and client.
+// internal/proof's. It imports agentic, client, and its own choice and durable.
 package sim
