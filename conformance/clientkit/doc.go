@@ -11,7 +11,8 @@
 // reports, or the client's own tests. Nothing but loopback is listened on, and the
 // only processes started are the adapter's.
 //
-// It imports the root package, conformance, internal/ticket and internal/strictjson.
+// It imports the root package, conformance, internal/ticket, internal/strictjson, and its
+// own story and excerpt.
 //
 // # How a check is written
 //
